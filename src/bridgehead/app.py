@@ -1,0 +1,302 @@
+"""The composition root: settings become adapters, adapters become rooms, rooms become a running bridge.
+
+The only module that picks adapters. It decides nothing about calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import structlog
+from starlette.requests import Request
+
+from bridgehead import __version__
+from bridgehead.backends.builtin import BuiltinBackend
+from bridgehead.backends.mcp import McpBackend, SharedPool, Surroundings
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State, is_wanted
+from bridgehead.config import (
+    BackendSettings,
+    LaunchInvalid,
+    ResolvedBackend,
+    Settings,
+    StdioLaunch,
+    resolve,
+)
+from bridgehead.core import Call, Clock, Outcome, SystemClock
+from bridgehead.core.errors import BackendNotFound, Forbidden
+from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
+from bridgehead.guidance import instructions
+from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
+from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
+from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, open_engine
+from bridgehead.surfaces.front import Front
+from bridgehead.surfaces.health import health_routes
+from bridgehead.surfaces.mcp import Doors, Inside, McpEndpoints, Seal, is_loopback, serve_on_stdio
+
+log = structlog.get_logger(__name__)
+
+_DATABASE = "bridgehead.db"
+_KEY_FILE = "request-state.key"
+_ADDRESS_FILE = "address"
+
+
+class CountingGate:
+    """The gate, with a count of the calls inside it, for a clean stop. Implements the surfaces' `Gate`."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._inside = 0
+        self._empty = anyio.Event()
+
+    async def run(self, call: Call) -> Outcome:
+        """Run the call."""
+        self._inside += 1
+        try:
+            return await self._gate.run(call)
+        finally:
+            self._inside -= 1
+            if not self._inside:
+                self._empty.set()
+
+    async def wait_empty(self) -> None:
+        """Return as soon as no call is inside."""
+        while self._inside:
+            self._empty = anyio.Event()
+            await self._empty.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """The parts of a running bridge."""
+
+    settings: Settings
+    catalog: Catalog
+    gate: CountingGate
+    inside: Inside
+    backends: Mapping[str, McpBackend]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What trying one backend showed.
+
+    Attributes:
+        seconds: From the start of the process or connection to the complete listing.
+        tools: The tools' original names.
+    """
+
+    name: str
+    ok: bool
+    cause: str | None
+    seconds: float
+    protocol: str | None = None
+    server: str | None = None
+    tools: tuple[str, ...] = ()
+    resources: int = 0
+    prompts: int = 0
+    stderr: tuple[str, ...] = field(default=())
+
+
+@asynccontextmanager
+async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str]) -> AsyncIterator[Bridge]:
+    """A bridge with its backends coming up behind it, for as long as the context lasts.
+
+    On leaving, every backend and all that it started has ended, and the audit log is written.
+    """
+    clock = SystemClock()
+    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = open_engine(state_dir / _DATABASE)
+    audit = SqlAuditLog(engine)
+    shelf = SqlShelf(engine, clock)
+    catalog = Catalog(_rules(settings))
+    pool = SharedPool()
+    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ)
+    backends = _backends(settings, around, environ)
+    builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
+    catalog.publish(BUILTIN, builtin.listing())
+    callable_backends: dict[str, Backend] = {BUILTIN: builtin, **backends}
+    gate = CountingGate(
+        build_gate(
+            GateParts(
+                snapshot=lambda: catalog.snapshot,
+                policy=OwnerPolicy(),
+                audit=audit,
+                confirmer=AllowAll(),
+                shelf=shelf,
+                clock=clock,
+                backends=callable_backends,
+                limits=settings.limits,
+                overrides=settings.backends,
+            )
+        )
+    )
+    seal = Seal(_secret_key(state_dir), clock)
+    inside = Inside(catalog, gate, seal, instructions, clock)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for backend in backends.values():
+                tasks.start_soon(backend.run_forever)
+            try:
+                yield Bridge(settings, catalog, gate, inside, backends)
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await pool.shut()
+            await anyio.to_thread.run_sync(audit.close)
+            await anyio.to_thread.run_sync(engine.dispose)
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
+        order=(BUILTIN, *settings.backends),
+        unprefixed=frozenset(name for name, backend in settings.backends.items() if backend.namespace == "none"),
+        groups=settings.groups,
+        ungrouped=settings.server.ungrouped == "show",
+    )
+
+
+def _backends(settings: Settings, around: Surroundings, environ: Mapping[str, str]) -> dict[str, McpBackend]:
+    """The backends that can be started; the others are reported with the reason."""
+    backends: dict[str, McpBackend] = {}
+    for name, backend in settings.backends.items():
+        cause: str | None = None
+        state = State.DISABLED
+        if not backend.enabled:
+            cause = f"Switched off by `enabled = false` under [backends.{name}]."
+        elif not is_wanted(name, settings.groups, ungrouped=settings.server.ungrouped == "show"):
+            cause = "Every group that holds its tools is switched off."
+        else:
+            try:
+                launch = resolve(backend, environ)
+            except LaunchInvalid as error:
+                cause, state = error.sentence(), State.BROKEN
+            else:
+                backends[name] = McpBackend(
+                    launch, backend, around, name=name, fingerprint=_fingerprint(launch)
+                )
+                around.shelf.report(BackendStatus(name, State.STARTING, around.clock.now()))
+                continue
+        around.shelf.report(BackendStatus(name, state, around.clock.now(), cause))
+        log.warning("backend is not started", backend=name, cause=cause)
+    return backends
+
+
+def _fingerprint(resolved: ResolvedBackend) -> str:
+    """What identifies how a backend is launched, without the values of secrets."""
+    launch = resolved.launch
+    if isinstance(launch, StdioLaunch):
+        parts = ["stdio", launch.command, *launch.args, str(launch.cwd), *sorted(launch.env)]
+    else:
+        parts = [launch.transport, launch.url, *sorted(launch.headers)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _secret_key(state_dir: Path) -> bytes:
+    """The key that seals what callers carry; made once, readable by the owner alone."""
+    path = state_dir / _KEY_FILE
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_bytes()
+    with os.fdopen(handle, "wb") as file:
+        key = secrets.token_bytes(32)
+        file.write(key)
+    return key
+
+
+def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
+    """Serve over HTTP until told to stop; the exit code.
+
+    Raises:
+        Forbidden: `host` is not loopback, which needs authentication that this bridge does not have yet.
+        ConfigInvalid: The port cannot be had.
+    """
+    if not is_loopback(host):
+        raise Forbidden(
+            f"Listening on {host} would let other machines in, and they cannot be authenticated yet.",
+            hint="use 127.0.0.1, and a tunnel that ends on this machine.",
+        )
+    listener = listen(host, port)
+    return run_until_signalled(lambda: _serve(settings, state_dir, listener))
+
+
+async def _serve(settings: Settings, state_dir: Path, listener: Listener) -> None:
+    authenticator = Authenticator(ensure_local_token(state_dir))
+    server = settings.server
+    doors = Doors(hosts=server.allowed_hosts, origins=server.allowed_origins)
+
+    def authorised(request: Request) -> None:
+        peer = request.client
+        authenticator.caller(
+            request.headers.get("authorization"), peer_is_loopback=peer is not None and is_loopback(peer.host)
+        )
+
+    address = state_dir / _ADDRESS_FILE
+    async with running(settings, state_dir, os.environ) as bridge:
+        endpoints = McpEndpoints(bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes)
+        front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
+        await anyio.Path(address).write_text(listener.url)
+        log.info("listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends))
+        try:
+            async with endpoints.running():
+                await listener.serve(front, grace_s=server.shutdown_grace_s, idle=bridge.gate.wait_empty)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.Path(address).unlink(missing_ok=True)
+
+
+def serve_stdio(settings: Settings, state_dir: Path) -> int:
+    """Serve the one client on standard input and output until it closes its end; the exit code."""
+
+    async def main() -> None:
+        async with running(settings, state_dir, os.environ) as bridge:
+            await serve_on_stdio(bridge.inside, LOCAL_OWNER)
+
+    return run_until_signalled(main)
+
+
+def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
+    """Start one backend, list it, and end it again.
+
+    Raises:
+        BackendNotFound: There is no backend of that name.
+    """
+    if name not in settings.backends:
+        known = ", ".join(settings.backends) or "none"
+        raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
+    return anyio.run(_probe, settings, state_dir, name, backend_options={"use_uvloop": os.name != "nt"})
+
+
+async def _probe(settings: Settings, state_dir: Path, name: str) -> Probe:
+    backend: BackendSettings = settings.backends[name]
+    alone = settings.model_copy(update={"backends": {name: backend}, "groups": {}})
+    clock: Clock = SystemClock()
+    began = clock.monotonic()
+    async with running(alone, state_dir / "probe", os.environ) as bridge:
+        with anyio.move_on_after(backend.start_timeout_s + 5):
+            while bridge.catalog.statuses[name].state is State.STARTING:
+                await anyio.sleep(0.02)
+        status = bridge.backends[name].status if name in bridge.backends else bridge.catalog.statuses[name]
+        listing = bridge.catalog.snapshot.listings.get(name)
+        return Probe(
+            name=name,
+            ok=status.state is State.READY,
+            cause=status.cause,
+            seconds=clock.monotonic() - began,
+            protocol=status.protocol,
+            server=status.server,
+            tools=tuple(str(tool["name"]) for tool in listing.tools) if listing is not None else (),
+            resources=len(listing.resources) + len(listing.templates) if listing is not None else 0,
+            prompts=len(listing.prompts) if listing is not None else 0,
+            stderr=status.stderr,
+        )

@@ -1,0 +1,6 @@
+"""MCP servers as backends: over stdio, Streamable HTTP and HTTP+SSE, in every protocol revision."""
+
+from bridgehead.backends.mcp.backend import McpBackend, Surroundings
+from bridgehead.backends.mcp.http import SharedPool
+
+__all__ = ["McpBackend", "SharedPool", "Surroundings"]

@@ -1,0 +1,307 @@
+"""One live MCP session with a backend, owned by the task that runs it.
+
+Requests go out with a deadline of their own, which stands still while a person is being asked. What the server asks or
+announces without saying for which call goes to the one call in flight, or, where several are, is refused: nothing is ever told
+to a caller it may not be meant for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import anyio.abc
+import mcp_types as types
+import structlog
+
+from bridgehead.backends.mcp.sdk import MCPError, RelaySession
+from bridgehead.backends.mcp.stdio import Child, exited
+from bridgehead.core import Channel, Outcome
+from bridgehead.core.errors import BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
+
+log = structlog.get_logger(__name__)
+
+_REAP_S = 1.0
+_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Child | None]]]
+"""Opens a transport: its stream pair, and the child process where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How a session is begun.
+
+    Attributes:
+        legacy: Begin with `initialize` at once, without asking which generation the server speaks.
+        discovered: The server's `server/discover` result of an earlier session, which makes asking unnecessary.
+    """
+
+    legacy: bool = False
+    discovered: Mapping[str, Any] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class InFlight:
+    """A request on its way.
+
+    `channel` is where its caller can be reached now; it changes when a parked call is taken up again.
+    """
+
+    channel: Channel
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Ask the caller, with the deadline standing still meanwhile."""
+        left_s = self.scope.deadline - anyio.current_time()
+        self.scope.deadline = math.inf
+        try:
+            return await self.channel.ask(method, params)
+        finally:
+            self.scope.deadline = anyio.current_time() + left_s
+
+
+class Connection:
+    """A session. `live` runs it; everything else may be used once `live` has said that it started."""
+
+    def __init__(
+        self,
+        name: str,
+        opener: Opener,
+        *,
+        agreement: Agreement,
+        capabilities: Mapping[str, Any],
+        opened_for: Channel | None = None,
+    ) -> None:
+        """Prepare a session with backend `name`.
+
+        Args:
+            name: The backend.
+            opener: Opens the transport.
+            agreement: How to begin.
+            capabilities: What is declared to a legacy server for the session's whole life.
+            opened_for: The caller to ask when the server asks outside any call; None: such requests are refused.
+        """
+        self.name = name
+        self.session: RelaySession | None = None
+        self.child: Child | None = None
+        self.pushed: set[str] = set()
+        """Methods that the server has sent by itself."""
+        self.on_notification: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None
+        self._opener = opener
+        self._agreement = agreement
+        self._capabilities = capabilities
+        self._opened_for = opened_for
+        self._in_flight: set[InFlight] = set()
+        self._over = anyio.Event()
+        self.cause: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return self.session is not None and not self._over.is_set()
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether it speaks the 2026-07-28 generation."""
+        return self.session is not None and self.session.is_modern
+
+    def close(self, cause: str | None = None) -> None:
+        """End the session; `live` then cleans up and returns."""
+        self.cause = self.cause or cause
+        self._over.set()
+
+    async def wait_closed(self) -> None:
+        """Return once the session has ended."""
+        await self._over.wait()
+
+    async def live(
+        self, start_timeout_s: float, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Open the session, say that it started, and stay until it ends.
+
+        Raises:
+            BackendUnavailable: Before it started, with the cause.
+        """
+        started = False
+        try:
+            # One scope around everything, whose deadline ends with the start: scopes have to nest.
+            with anyio.fail_after(start_timeout_s) as patience:
+                async with self._opener() as (streams, self.child):
+                    session = RelaySession(streams, self, capabilities=self._capabilities, timeout_s=start_timeout_s)
+                    async with session:
+                        await self._agree(session)
+                        patience.deadline = math.inf
+                        self.session = session
+                        started = True
+                        task_status.started()
+                        await self._until_over()
+        except Exception as error:
+            failure = await self._explain(error, start_timeout_s)
+            self.cause = failure.message
+            if not started:
+                raise failure from error
+            log.warning("session ended", backend=self.name, cause=failure.message)
+        finally:
+            self.session = None
+            self._over.set()
+
+    async def _agree(self, session: RelaySession) -> None:
+        if self._agreement.discovered is not None:
+            session.adopt(types.DiscoverResult.model_validate(self._agreement.discovered))
+        elif self._agreement.legacy:
+            await session.initialize()
+        else:
+            await session.negotiate()
+
+    async def _until_over(self) -> None:
+        child = self.child
+        if child is None:
+            await self._over.wait()
+            return
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                await child.silent.wait()
+                await exited(child.process, _REAP_S)
+                self.close(self._how_it_ended())
+
+            tasks.start_soon(watch)
+            await self._over.wait()
+            tasks.cancel_scope.cancel()
+
+    async def run(
+        self, method: str, params: Mapping[str, Any], *, flight: InFlight, timeout_s: float, meta: Mapping[str, Any]
+    ) -> Outcome:
+        """Send a request of a caller and wait for its result.
+
+        Raises:
+            BackendUnavailable: The session is gone, or went while waiting.
+            BackendTimeout: No answer in time; the server has been told to stop.
+            ProtocolFailure: The server answered with an error.
+        """
+        session = self.session
+        if session is None or self._over.is_set():
+            raise BackendUnavailable(self.cause or f"Backend {self.name} is not connected.")
+        self._in_flight.add(flight)
+        flight.scope.deadline = anyio.current_time() + timeout_s
+        try:
+            with flight.scope:
+                result = await session.request(
+                    method,
+                    params,
+                    meta=meta,
+                    on_progress=self._progress_of(flight) if flight.channel.wants_progress else None,
+                )
+                return Outcome(result, is_error=result.get("isError") is True)
+        except MCPError as error:
+            raise await self._failure(error) from error
+        finally:
+            self._in_flight.discard(flight)
+        raise BackendTimeout(
+            f"Backend {self.name} did not answer {method} within {timeout_s:g} s and was told to stop.",
+            hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer.",
+        )
+
+    def _progress_of(self, flight: InFlight) -> Callable[[float, float | None, str | None], Awaitable[None]]:
+        async def relay(progress: float, total: float | None, message: str | None) -> None:
+            await flight.channel.progress(progress, total, message)
+
+        return relay
+
+    async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Relay what a legacy server asks to the caller it is meant for."""
+        self.pushed.add(method)
+        if len(self._in_flight) > 1:
+            raise MCPError(
+                types.INTERNAL_ERROR,
+                "several calls are in flight on this session, so it cannot be known whom this request is meant for; "
+                "further calls get a session each",
+            )
+        try:
+            if self._in_flight:
+                (flight,) = self._in_flight
+                return await flight.ask(method, params)
+            if self._opened_for is not None:
+                return await self._opened_for.ask(method, params)
+        except ProtocolFailure as error:
+            raise MCPError(error.rpc_code, error.message, error.data) from error
+        raise MCPError(types.INVALID_REQUEST, f"no call is in flight that {method} could belong to")
+
+    async def told(self, method: str, params: Mapping[str, Any]) -> None:
+        """Relay log messages to the caller they are meant for, and everything else to the backend."""
+        if method == "notifications/message":
+            if len(self._in_flight) == 1:
+                (flight,) = self._in_flight
+                if _is_wanted(params.get("level"), flight.channel.log_level):
+                    await flight.channel.log(params)
+        elif self.on_notification is not None:
+            await self.on_notification(method, params)
+
+    async def _failure(self, error: MCPError) -> BridgeError:
+        """What an error of the session means to the caller."""
+        if error.code == types.CONNECTION_CLOSED or error.message in {"Session terminated", "Session not found"}:
+            if self.child is not None:
+                await exited(self.child.process, _REAP_S)
+            self.close(self._how_it_ended())
+            return BackendUnavailable(
+                f"{self._how_it_ended()} The call may or may not have run.",
+                hint="look at its effect before you repeat it; the backend is being started again.",
+            )
+        if error.code == types.REQUEST_TIMEOUT:
+            return BackendTimeout(f"Backend {self.name}: {error.message}.")
+        return ProtocolFailure(error.message, rpc_code=error.code, data=error.data)
+
+    def _how_it_ended(self) -> str:
+        if self.child is None:
+            return f"The connection to backend {self.name} was lost."
+        cause = self.child.exit_cause
+        last = f" Its last words: {self.child.stderr[-1]}" if self.child.stderr else ""
+        return f"Backend {self.name} {cause or 'closed its output'}.{last}"
+
+    async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
+        """Why the session could not be opened, in a sentence."""
+        leaf = innermost(error)
+        if isinstance(leaf, BackendUnavailable):
+            return leaf
+        if self.child is not None:
+            if self.child.silent.is_set():
+                await exited(self.child.process, _REAP_S)
+            if self.child.exit_cause is not None:
+                return BackendUnavailable(self._how_it_ended(), details={"exited": True})
+        if isinstance(leaf, TimeoutError):
+            return BackendUnavailable(
+                f"Backend {self.name} did not finish its handshake within {start_timeout_s:g} s.",
+                hint="raise its `start_timeout_s` if it needs longer.",
+            )
+        refused = isinstance(leaf, MCPError)
+        return BackendUnavailable(
+            f"Backend {self.name} cannot be reached: {_reason(leaf)}.", details={"refused": True} if refused else None
+        )
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The first leaf of an exception group, or the error itself."""
+    while isinstance(error, BaseExceptionGroup):
+        group: BaseExceptionGroup[BaseException] = error
+        error = group.exceptions[0]
+    return error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MCPError):
+        return f"it answered the handshake with error {error.code}: {error.message[:200]}"
+    text = str(error).strip() or type(error).__name__
+    return text[:300].rstrip(".")
+
+
+def _is_wanted(level: object, least: str | None) -> bool:
+    """Whether a message of `level` reaches a caller that wants `least` and above (RFC 5424 levels)."""
+    if least is None:
+        return False
+    if level not in _LEVELS or least not in _LEVELS:
+        return True
+    return _LEVELS.index(str(level)) >= _LEVELS.index(least)

@@ -1,0 +1,101 @@
+"""What is sent for a call, and the rounds of input that a modern server may ask for (MCP 2026-07-28, multi round-trip requests).
+
+A modern caller gets the interim result and answers it itself. A caller of the older generation is asked here, by pushing each
+question to it, and the answers go back to the server in the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import mcp_types as types
+
+from bridgehead.backends.mcp.connection import Connection, InFlight
+from bridgehead.backends.mcp.sdk import OWN_META_KEYS
+from bridgehead.core import Call, Channel, Era, Method, Outcome
+from bridgehead.core.errors import BackendUnavailable
+
+MOST_ROUNDS = 20
+_STATE_ONLY_PAUSE_S = 0.2
+_NOT_RELAYED_EXTENSIONS = frozenset({"io.modelcontextprotocol/tasks"})
+"""Extensions whose further methods are not relayed, so that no server may answer by them."""
+
+
+def params_of(call: Call) -> dict[str, Any]:
+    """The request's parameters as the server knows them, without `_meta`."""
+    name = call.route.name if call.route is not None else call.target
+    match call.method:
+        case Method.TOOL | Method.PROMPT:
+            params: dict[str, Any] = {"name": name, "arguments": dict(call.arguments)}
+        case Method.RESOURCE | Method.SUBSCRIBE | Method.UNSUBSCRIBE:
+            params = {"uri": name}
+        case Method.COMPLETE:
+            ref = dict(call.arguments.get("ref", {}))
+            ref["uri" if ref.get("type") == "ref/resource" else "name"] = name
+            params = {**call.arguments, "ref": ref}
+    if call.answers is not None:
+        params["inputResponses"] = dict(call.answers)
+    if call.state is not None:
+        params["requestState"] = call.state
+    return params
+
+
+def request_meta(call: Call, channel: Channel, *, modern: bool) -> dict[str, Any]:
+    """The request's `_meta`: what the caller sent, without what belongs to its own connection."""
+    meta = {key: value for key, value in call.meta.items() if key not in OWN_META_KEYS}
+    if modern:
+        meta[types.CLIENT_CAPABILITIES_META_KEY] = declared(channel)
+        if channel.log_level is not None:
+            meta[types.LOG_LEVEL_META_KEY] = channel.log_level
+    return meta
+
+
+def declared(channel: Channel) -> dict[str, Any]:
+    """The capabilities to declare for a request: the caller's own, and no more than can be relayed to it."""
+    if channel.era is Era.LEGACY and not channel.can_ask:
+        return {}
+    capabilities = {
+        key: channel.capabilities[key]
+        for key in ("sampling", "elicitation", "roots", "experimental")
+        if isinstance(channel.capabilities.get(key), Mapping)
+    }
+    extensions = channel.capabilities.get("extensions")
+    if isinstance(extensions, Mapping):
+        kept = {key: value for key, value in extensions.items() if key not in _NOT_RELAYED_EXTENSIONS}
+        if kept:
+            capabilities["extensions"] = kept
+    return capabilities
+
+
+async def answer_rounds(call: Call, connection: Connection, channel: Channel, timeout_s: float) -> Outcome:
+    """Send a call to a modern server and, for a caller of the older generation, answer its questions until it is done.
+
+    Raises:
+        BackendUnavailable: The server does not stop asking.
+    """
+    params = params_of(call)
+    meta = request_meta(call, channel, modern=True)
+    for _ in range(MOST_ROUNDS):
+        outcome = await connection.run(
+            call.method, params, flight=InFlight(channel), timeout_s=timeout_s, meta=meta
+        )
+        if not outcome.needs_input or channel.era is Era.MODERN:
+            return outcome
+        questions = outcome.result.get("inputRequests")
+        answers: dict[str, Any] = {}
+        if isinstance(questions, Mapping) and questions:
+            for key, question in questions.items():
+                answers[key] = dict(await channel.ask(str(question["method"]), question.get("params")))
+        else:
+            await anyio.sleep(_STATE_ONLY_PAUSE_S)
+        params = {**params_of(call)}
+        if answers:
+            params["inputResponses"] = answers
+        if outcome.result.get("requestState") is not None:
+            params["requestState"] = outcome.result["requestState"]
+    raise BackendUnavailable(
+        f"Backend {connection.name} asked for input {MOST_ROUNDS} times without coming to a result.",
+        hint="the call was given up; call with other arguments.",
+    )

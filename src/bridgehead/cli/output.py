@@ -1,0 +1,66 @@
+"""What commands print: JSON for programs, tables for people; both to standard output, nothing else goes there.
+
+Names and texts come from backends that may be hostile, so control characters, which could drive the terminal, are taken
+out of everything meant for people.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_PIPED_WIDTH = 200
+
+
+def plain(text: object) -> str:
+    """The text without characters that could drive a terminal or turn the reading direction."""
+    return _CONTROL.sub("", str(text))
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print text as it is; on a terminal without control characters."""
+    sys.stdout.write((plain(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
+    """Print a table, or the sentence `empty` where there are no rows."""
+    if not rows:
+        print_text(empty)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, column in enumerate(columns):
+        # The first column names the thing: it is never cut, so that it can be copied.
+        table.add_column(column, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text("" if cell is None else plain(cell)) for cell in row))
+    console = _console()
+    with console.capture() as captured:
+        console.print(table)
+    # Rich pads the last column too.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_markdown(text: str) -> None:
+    """Print Markdown: laid out on a terminal, as it is elsewhere."""
+    if sys.stdout.isatty():
+        _console().print(Markdown(plain(text)))
+    else:
+        print_text(text)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False, emoji=False, markup=False)

@@ -1,0 +1,22 @@
+"""The configuration, for commands that need it. Separate from `state`, which must be quick to import."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from bridgehead.cli.output import plain
+from bridgehead.config import Settings, load
+
+
+def load_settings(path: Path | None) -> Settings:
+    """Read the configuration, and tell what is doubtful about it on standard error.
+
+    Raises:
+        ConfigInvalid: It cannot be used.
+    """
+    settings = load(path, os.environ)
+    for warning in settings.warnings:
+        sys.stderr.write(f"warning: {plain(warning)}\n")
+    return settings

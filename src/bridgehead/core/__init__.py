@@ -1,0 +1,36 @@
+"""The words every room uses: calls, outcomes, errors, ids and clocks. Knows nothing of any other room."""
+
+from bridgehead.core.call import (
+    Call,
+    Caller,
+    CallerId,
+    CallId,
+    Channel,
+    Era,
+    Method,
+    Outcome,
+    Risk,
+    Route,
+    Silence,
+)
+from bridgehead.core.errors import BridgeError, Kind
+from bridgehead.core.ids import Clock, SystemClock, new_id
+
+__all__ = [
+    "BridgeError",
+    "Call",
+    "CallId",
+    "Caller",
+    "CallerId",
+    "Channel",
+    "Clock",
+    "Era",
+    "Kind",
+    "Method",
+    "Outcome",
+    "Risk",
+    "Route",
+    "Silence",
+    "SystemClock",
+    "new_id",
+]

@@ -1,0 +1,85 @@
+"""Outermost: one record for every call, refused, failed and abandoned ones too."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+import structlog
+
+from bridgehead.core import BridgeError, Call, Clock, Kind, Outcome, new_id
+from bridgehead.core.errors import InternalFailure, ProtocolFailure
+from bridgehead.gate.pipeline import Next
+from bridgehead.gate.ports import AuditLog, AuditRecord
+from bridgehead.gate.redact import redact, redact_text
+
+_FAILURES = frozenset({Kind.UNAVAILABLE, Kind.TIMEOUT, Kind.INTERNAL})
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class Audit:
+    """Writes the record on the way out, whatever the way out is.
+
+    What is not ours to expect becomes an `InternalFailure` here: the stack goes to the log under an incident id, and
+    the caller gets the id. This is the gate's outer edge, and the one place in it that catches everything.
+    """
+
+    def __init__(self, log: AuditLog, clock: Clock, routed: MutableMapping[str, str]) -> None:
+        """Write to `log`; `routed` is where `Authorise` notes the backend of a running call, by call id."""
+        self._log = log
+        self._clock = clock
+        self._routed = routed
+
+    async def __call__(self, call: Call, proceed: Next) -> Outcome:
+        """Run the call and record what came of it."""
+        at, began = self._clock.now(), self._clock.monotonic()
+        verdict, code = "cancelled", None
+        try:
+            outcome = await proceed(call)
+        except BridgeError as error:
+            verdict, code = _verdict(error), error.code
+            raise
+        except Exception as error:
+            verdict, code = "failed", InternalFailure.code
+            raise _incident(call, error) from error
+        else:
+            verdict = "tool_error" if outcome.is_error else "input_required" if outcome.needs_input else "ok"
+            return outcome
+        finally:
+            self._log.append(
+                AuditRecord(
+                    call_id=call.id,
+                    at=at,
+                    caller=call.caller.id,
+                    surface=call.surface,
+                    method=call.method.value,
+                    target=redact_text(call.target),
+                    group=call.group,
+                    backend=self._routed.pop(call.id, None),
+                    arguments=redact(call.arguments),
+                    verdict=verdict,
+                    code=code,
+                    duration_s=self._clock.monotonic() - began,
+                )
+            )
+
+
+def _verdict(error: BridgeError) -> str:
+    return "failed" if error.kind in _FAILURES or isinstance(error, ProtocolFailure) else "refused"
+
+
+def _incident(call: Call, error: Exception) -> InternalFailure:
+    incident = new_id("incident")
+    _log.error(
+        "a call broke the gate",
+        incident=incident,
+        call_id=call.id,
+        method=call.method.value,
+        target=redact_text(call.target),
+        exc_info=error,
+    )
+    return InternalFailure(
+        f"Something inside the bridge broke ({incident}).",
+        hint="Give this incident id to the owner of the bridge; its log has the cause.",
+        details={"incident": incident},
+    )

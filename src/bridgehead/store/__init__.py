@@ -1,0 +1,11 @@
+"""What outlives the process, in SQL: one module a port, one engine for all. Knows nothing of surfaces and backends.
+
+Everything here blocks, apart from the shelf, which goes to a thread by itself; callers on the loop use a thread.
+"""
+
+from bridgehead.store.audit import SqlAuditLog
+from bridgehead.store.engine import open_engine
+from bridgehead.store.listings import SqlListingStore
+from bridgehead.store.shelf import SqlShelf
+
+__all__ = ["SqlAuditLog", "SqlListingStore", "SqlShelf", "open_engine"]

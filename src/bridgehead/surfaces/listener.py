@@ -1,0 +1,132 @@
+"""The HTTP server and the process around it: a socket, signals, and a stop that loses nothing.
+
+A stop goes in order: no new connections, calls in flight get their grace, streams that would last for ever are cut, and
+whoever called cleans up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import anyio
+import anyio.abc
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from bridgehead.core.errors import ConfigInvalid
+
+log = structlog.get_logger(__name__)
+
+_FLUSH_S = 1
+_BACKLOG = 2048
+
+
+class _QuietServer(uvicorn.Server):
+    """uvicorn without signal handlers of its own: it would end the process before the bridge has cleaned up."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals alone."""
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A bound socket, listening already."""
+
+    sock: socket.socket
+    url: str
+
+    async def serve(self, app: ASGIApp, *, grace_s: float, idle: Callable[[], Awaitable[None]]) -> None:
+        """Serve `app` until cancelled, then stop in order.
+
+        Args:
+            app: The application.
+            grace_s: How long calls in flight may go on after the stop began.
+            idle: Returns once no call is in flight.
+        """
+        server = _QuietServer(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                timeout_graceful_shutdown=_FLUSH_S,
+            )
+        )
+        async with anyio.create_task_group() as tasks:
+            # Shielded from the stop: uvicorn is asked to leave, not cancelled in the middle of an answer.
+            scope = anyio.CancelScope(shield=True)
+
+            async def run() -> None:
+                with scope:
+                    await server.serve(sockets=[self.sock])
+
+            tasks.start_soon(run)
+            try:
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    for accepting in server.servers:
+                        accepting.close()
+                    with anyio.move_on_after(grace_s) as patience:
+                        await idle()
+                    if patience.cancelled_caught:
+                        log.warning("calls were still in flight when the grace ran out", grace_s=grace_s)
+                    server.should_exit = True
+
+
+def listen(host: str, port: int) -> Listener:
+    """Bind and listen, so that clients can connect before anything else is up.
+
+    Raises:
+        ConfigInvalid: The address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise ConfigInvalid(
+            f"Port {port} on {host} cannot be had: {error.strerror}.",
+            hint="stop what listens there, or choose another with --port (0 takes any free one).",
+        ) from error
+    sock.setblocking(False)
+    shown = f"[{host}]" if ":" in host else host
+    return Listener(sock, f"http://{shown}:{sock.getsockname()[1]}")
+
+
+def run_until_signalled(main: Callable[[], Awaitable[None]]) -> int:
+    """Run `main` until it returns or SIGINT or SIGTERM comes; a second signal ends the process at once.
+
+    Returns:
+        The exit code: 0, since being told to stop is no failure.
+    """
+
+    async def supervise() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_watch_signals, tasks.cancel_scope)
+            await main()
+            tasks.cancel_scope.cancel()
+
+    anyio.run(supervise, backend_options={"use_uvloop": os.name != "nt"})
+    return 0
+
+
+async def _watch_signals(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
+            log.info("stopping", signal=number.name)
+            scope.cancel()
+            break

@@ -1,0 +1,9 @@
+"""The MCP surfaces: requests of any MCP client become calls for the gate."""
+
+from bridgehead.surfaces.mcp.doors import Doors
+from bridgehead.surfaces.mcp.full import FullSurface, Inside
+from bridgehead.surfaces.mcp.sealing import Seal
+from bridgehead.surfaces.mcp.stdio import serve_on_stdio
+from bridgehead.surfaces.mcp.wire import McpEndpoints, is_loopback
+
+__all__ = ["Doors", "FullSurface", "Inside", "McpEndpoints", "Seal", "is_loopback", "serve_on_stdio"]

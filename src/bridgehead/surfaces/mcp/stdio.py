@@ -1,0 +1,67 @@
+"""The full surface on standard input and output, for desktop clients that start their servers.
+
+A connection is of one generation, decided by its first request. Some clients ask `server/discover` first and then go on with
+`initialize`; the SDK would have settled on the modern generation by then and refuse. So `server/discover` is answered before
+the SDK sees anything, and the first request after it decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.abc
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectSendStream
+from mcp.server.stdio import stdio_server
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from bridgehead.core import Caller
+from bridgehead.surfaces.mcp.full import FullSurface, Inside
+from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY
+
+
+async def serve_on_stdio(inside: Inside, caller: Caller, *, group: str | None = None) -> None:
+    """Serve one client until it closes its end."""
+    surface = FullSurface(inside, group, local_caller=caller)
+    async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
+        await tasks.start(surface.announcements.run)
+        passed, filtered = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        tasks.start_soon(_answer_discovery, surface, read, write, passed)
+        await surface.server.run(filtered, write, surface.server.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _answer_discovery(
+    surface: FullSurface,
+    read: ReadStream[SessionMessage | Exception],
+    write: WriteStream[SessionMessage],
+    passed: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    """Pass everything on but `server/discover` requests, and answer those."""
+    async with passed:
+        async for item in read:
+            if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCRequest):
+                if item.message.method == "server/discover":
+                    answer = types.JSONRPCResponse(jsonrpc="2.0", id=item.message.id, result=_discovery(surface))
+                    await write.send(SessionMessage(answer))
+                    continue
+            await passed.send(item)
+
+
+def _discovery(surface: FullSurface) -> dict[str, Any]:
+    version = MODERN_PROTOCOL_VERSIONS[-1]
+    capabilities = surface.server.get_capabilities(protocol_version=version)
+    return {
+        "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
+        "capabilities": capabilities.model_dump(by_alias=True, mode="json", exclude_none=True),
+        "instructions": surface.server.instructions,
+        "resultType": "complete",
+        "ttlMs": LISTS_FRESH_MS,
+        "cacheScope": "private",
+        "_meta": {types.SERVER_INFO_META_KEY: SERVER_IDENTITY},
+    }
+
+

@@ -1,0 +1,270 @@
+"""The HTTP side of the MCP endpoints: who may come in, what is well-formed, and the lists.
+
+Everything that reaches the SDK has been let in and can be read: the host and origin are ours, the caller is known, the body is
+one JSON-RPC message of bearable size. Whatever is not gets a JSON-RPC error, never HTML and never a stack. List requests are
+answered here, from ready bytes; anything about them that is unusual falls through to the SDK.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import mcp_types as types
+import orjson
+import structlog
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive, Scope, Send
+
+from bridgehead.core import BridgeError, Era
+from bridgehead.core.errors import GroupNotFound, Unauthenticated
+from bridgehead.surfaces.mcp.doors import Doors
+from bridgehead.surfaces.mcp.full import CALLER_KEY, FullSurface, Inside
+from bridgehead.surfaces.mcp.lists import LIST_METHODS
+from bridgehead.surfaces.mcp.ports import Authenticator
+from bridgehead.surfaces.mcp.sdk import has_session
+
+log = structlog.get_logger(__name__)
+
+_BOTH_ACCEPTED = b"application/json, text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Exception):
+    """A request that is answered with a JSON-RPC error before it reaches anything."""
+
+    status: int
+    code: int
+    message: str
+    request_id: int | str | None = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    data: Any = None
+
+
+class McpEndpoints:
+    """`/mcp` and `/mcp/{group}` as one ASGI application."""
+
+    def __init__(self, inside: Inside, authenticator: Authenticator, doors: Doors, *, max_body_bytes: int) -> None:
+        self._authenticator = authenticator
+        self._doors = doors
+        self._max_body_bytes = max_body_bytes
+        self._surfaces: dict[str | None, FullSurface] = {}
+        self._managers: dict[str | None, StreamableHTTPSessionManager] = {}
+        enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
+        for group in (None, *enabled):
+            surface = FullSurface(inside, group)
+            self._surfaces[group] = surface
+            self._managers[group] = StreamableHTTPSessionManager(
+                surface.server, max_request_body_size=max_body_bytes + 1
+            )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve sessions for as long as the context lasts, then end them."""
+        async with anyio.create_task_group() as tasks:
+            for group, manager in self._managers.items():
+                ready = anyio.Event()
+                tasks.start_soon(self._keep, manager, ready)
+                await ready.wait()
+                await tasks.start(self._surfaces[group].announcements.run)
+            try:
+                yield
+            finally:
+                for surface in self._surfaces.values():
+                    surface.end_streams()
+                tasks.cancel_scope.cancel()
+
+    async def _keep(self, manager: StreamableHTTPSessionManager, ready: anyio.Event) -> None:
+        async with manager.run():
+            ready.set()
+            await anyio.sleep_forever()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        try:
+            await self._answer(scope, receive, send)
+        except Refused as refusal:
+            await _send_refusal(refusal, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        self._check_doors(headers)
+        scope[CALLER_KEY] = self._authenticate(scope, headers)
+        group: str | None = scope.get("path_params", {}).get("group")
+        surface = self._surfaces.get(group)
+        if surface is None:
+            raise _refusal_of(
+                GroupNotFound(f"No group {group!r} is switched on.", hint="GET /groups lists them."), status=404
+            )
+        manager = self._managers[group]
+        method: str = scope["method"]
+        if method == "POST":
+            await self._post(surface, manager, headers, (scope, receive, send))
+        elif method in ("GET", "DELETE") and "mcp-session-id" in headers:
+            await manager.handle_request(scope, receive, send)
+        else:
+            # Without a session there is nothing to stream or to end; clients that try a GET first go on with POST.
+            raise Refused(405, types.INVALID_REQUEST, f"{method} needs a session here; POST is the way in.",
+                          headers=((b"allow", b"POST"),))
+
+    async def _post(
+        self,
+        surface: FullSurface,
+        manager: StreamableHTTPSessionManager,
+        headers: Headers,
+        connection: tuple[Scope, Receive, Send],
+    ) -> None:
+        scope, receive, send = connection
+        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":
+            raise Refused(415, types.INVALID_REQUEST, "The Content-Type has to be application/json.")
+        body, trailing = await self._read(headers, receive)
+        message = _parse(body)
+        if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers):
+            era = Era.LEGACY if _is_legacy(headers) else Era.MODERN
+            result = surface.lists.result_bytes(message["method"], era)
+            answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(message["id"]), result)
+            extra = ((b"mcp-session-id", headers["mcp-session-id"].encode()),) if era is Era.LEGACY else ()
+            await _send_json(send, 200, answer, extra)
+            return
+        await manager.handle_request(_accepting_both(scope, headers), _replay(body, trailing, receive), send)
+
+    def _answer_list_is_ours(
+        self, manager: StreamableHTTPSessionManager, message: Mapping[str, Any], headers: Headers
+    ) -> bool:
+        """Whether a list request is an ordinary one: well-formed, of a known session or a valid modern envelope."""
+        params: Any = message.get("params") or {}
+        if "id" not in message or not isinstance(params, Mapping) or params.get("cursor"):
+            return False
+        if _is_legacy(headers):
+            return has_session(manager, headers.get("mcp-session-id", ""))
+        if find_duplicated_routing_header(headers.items()) is not None:
+            return False
+        return isinstance(classify_inbound_request(dict(message), headers=dict(headers)), InboundModernRoute)
+
+    def _check_doors(self, headers: Headers) -> None:
+        problem = self._doors.problem(headers.get("host"), headers.get("origin"))
+        if problem is not None:
+            status, sentence = problem
+            raise Refused(status, types.INVALID_REQUEST, sentence)
+
+    def _authenticate(self, scope: Scope, headers: Headers) -> Any:
+        peer = scope.get("client")
+        try:
+            return self._authenticator.caller(
+                headers.get("authorization"), peer_is_loopback=peer is not None and is_loopback(peer[0])
+            )
+        except Unauthenticated as error:
+            raise _refusal_of(error, status=401, headers=((b"www-authenticate", b'Bearer realm="bridgehead"'),)) from error
+
+    async def _read(self, headers: Headers, receive: Receive) -> tuple[bytes, Message | None]:
+        """The whole body, and the message that came after it, if any."""
+        declared = headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > self._max_body_bytes:
+            raise self._too_large()
+        chunks = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return bytes(chunks), message
+            chunks += message.get("body", b"")
+            if len(chunks) > self._max_body_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(chunks), None
+
+    def _too_large(self) -> Refused:
+        return Refused(
+            413,
+            types.INVALID_REQUEST,
+            f"The body is larger than {self._max_body_bytes} bytes. hint: `max_body_bytes` under [server] raises the limit.",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a peer address is this machine's own."""
+    return host in ("127.0.0.1", "::1", "localhost") or host.startswith(("127.", "::ffff:127."))
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    """The one JSON-RPC message of a body.
+
+    Raises:
+        Refused: It is not one (JSON-RPC 2.0, sections 4 and 5.1).
+    """
+    try:
+        message: Any = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Refused(400, types.PARSE_ERROR, f"The body is not JSON: {str(error)[:100]}.") from error
+    if isinstance(message, list):
+        raise Refused(400, types.INVALID_REQUEST, "Batches are not supported; send one message a request.")
+    if not isinstance(message, dict):
+        raise Refused(400, types.INVALID_REQUEST, "The body has to be one JSON-RPC message object.")
+    parsed: dict[str, Any] = message
+    request_id = parsed.get("id")
+    if "id" in parsed and (isinstance(request_id, bool) or not isinstance(request_id, int | str)):
+        raise Refused(400, types.INVALID_REQUEST, "The id has to be a string or an integer.")
+    if parsed.get("jsonrpc") != "2.0":
+        raise Refused(400, types.INVALID_REQUEST, 'The member "jsonrpc" has to be "2.0".', request_id)
+    if "method" in parsed:
+        if not isinstance(parsed["method"], str):
+            raise Refused(400, types.INVALID_REQUEST, "The method has to be a string.", request_id)
+        if not isinstance(parsed.get("params", {}), dict):
+            raise Refused(400, types.INVALID_PARAMS, "The params have to be an object.", request_id)
+    elif "result" not in parsed and "error" not in parsed:
+        raise Refused(400, types.INVALID_REQUEST, "The message has no method.", request_id)
+    return parsed
+
+
+def _is_legacy(headers: Headers) -> bool:
+    version = headers.get("mcp-protocol-version")
+    return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _accepting_both(scope: Scope, headers: Headers) -> Scope:
+    """The scope with an Accept header that the SDK takes, where the client's own is a wildcard or missing.
+
+    The specification has clients list both types; the field's scripts and older clients do not, and mean no harm.
+    """
+    accept = headers.get("accept", "*/*")
+    if accept.strip() not in ("*/*", "", "application/json"):
+        return scope
+    others = [(key, value) for key, value in scope["headers"] if key != b"accept"]
+    return {**scope, "headers": [*others, (b"accept", _BOTH_ACCEPTED)]}
+
+
+def _replay(body: bytes, trailing: Message | None, receive: Receive) -> Receive:
+    """A `receive` that gives the body again, then whatever came after."""
+    queue: deque[Message] = deque([{"type": "http.request", "body": body, "more_body": False}])
+    if trailing is not None:
+        queue.append(trailing)
+
+    async def replay() -> Message:
+        return queue.popleft() if queue else await receive()
+
+    return replay
+
+
+def _refusal_of(error: BridgeError, *, status: int, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Refused:
+    return Refused(status, types.INVALID_REQUEST, error.sentence(), headers=headers, data=error.as_dict())
+
+
+async def _send_refusal(refusal: Refused, send: Send) -> None:
+    error: dict[str, Any] = {"code": refusal.code, "message": refusal.message}
+    if refusal.data is not None:
+        error["data"] = refusal.data
+    body = orjson.dumps({"jsonrpc": "2.0", "id": refusal.request_id, "error": error})
+    await _send_json(send, refusal.status, body, refusal.headers)
+
+
+async def _send_json(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    fixed = ((b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": body})
