@@ -32,6 +32,7 @@ from bridgehead.config import (
     resolve,
 )
 from bridgehead.core import Call, Clock, Outcome, SystemClock
+from bridgehead.core.logs import configure_logs
 from bridgehead.core.errors import BackendNotFound, Forbidden
 from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
@@ -226,6 +227,7 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
             f"Listening on {host} would let other machines in, and they cannot be authenticated yet.",
             hint="use 127.0.0.1, and a tunnel that ends on this machine.",
         )
+    configure_logs(settings.server.log_level)
     listener = listen(host, port)
     return run_until_signalled(lambda: _serve(settings, state_dir, listener))
 
@@ -257,6 +259,7 @@ async def _serve(settings: Settings, state_dir: Path, listener: Listener) -> Non
 
 def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
+    configure_logs(settings.server.log_level)
 
     async def main() -> None:
         async with running(settings, state_dir, os.environ) as bridge:
@@ -274,6 +277,7 @@ def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
     if name not in settings.backends:
         known = ", ".join(settings.backends) or "none"
         raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
+    configure_logs("error")
     return anyio.run(_probe, settings, state_dir, name, backend_options={"use_uvloop": os.name != "nt"})
 
 

@@ -187,6 +187,9 @@ class BridgeClient:
         message = error.get("message")
         hint = told.get("hint")
         text = message if isinstance(message, str) and message else f"The bridge answered with HTTP status {status}."
+        if isinstance(hint, str):
+            # Over JSON-RPC the message ends with the hint, for clients that show nothing else.
+            text = text.removesuffix(f" hint: {hint}")
         known = _by_code().get(str(told.get("code"))) or _BY_STATUS.get(status, BridgeRefused)
         if not isinstance(hint, str) and known is Unauthenticated:
             hint = "the token is read from the state directory, or from BRIDGEHEAD_TOKEN; see --state-dir."

@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
@@ -47,20 +46,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
         table.add_column(column, no_wrap=number == 0, overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else plain(cell)) for cell in row))
-    console = _console()
-    with console.capture() as captured:
-        console.print(table)
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(table)
     # Rich pads the last column too.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def print_markdown(text: str) -> None:
-    """Print Markdown: laid out on a terminal, as it is elsewhere."""
-    if sys.stdout.isatty():
-        _console().print(Markdown(plain(text)))
-    else:
-        print_text(text)
-
-
-def _console() -> Console:
+def console() -> Console:
+    """Standard output for Rich; wide where it is no terminal, so that little is folded."""
     return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False, emoji=False, markup=False)

@@ -3,7 +3,7 @@
     PORT, BRIDGEHEAD_<KEY>, BRIDGEHEAD_<SECTION>_<KEY>   a key of `server` or `limits`; lists have commas
     MCP_GROUP_<NAME>                                     a group on or off
 
-A more specific name wins over a less specific one. An empty variable counts as unset, except for a group's switch, where
+    PORT, BRIDGEHEAD_<KEY>, BRIDGEHEAD_<SECTION>_<KEY>   a key of `server` or `limits`; commas part a list
 guessing could open tools that were meant to stay shut.
 """
 

@@ -79,24 +79,21 @@ def search_order(environ: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _named(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    where = "" if path is not None else f"environment {CONFIG_VARIABLE}: "
     if path is None and environ.get(CONFIG_VARIABLE):
         path = Path(environ[CONFIG_VARIABLE])
-    if path is None:
-        return None
-    path = Path(expand_home(str(path), environ))
-    if path.is_dir():
-        raise ConfigInvalid(f"{where}{path} is a directory.", hint=f"name a file in it, such as {path / FILE_NAME}.")
-    if not path.exists():
-        raise ConfigInvalid(
-            f"{where}There is no file {path}.",
-            hint=f"check the path, or name another file with --config or {CONFIG_VARIABLE}.",
-        )
-    return path
+    return Path(expand_home(str(path), environ)) if path is not None else None
 
 
 def _found(environ: Mapping[str, str]) -> Path | None:
-    return next((path for path in search_order(environ) if path.is_file()), None)
+    return next((path for path in search_order(environ) if _may_be_file(path)), None)
+
+
+def _may_be_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # Not allowed to look: reading it then says so, where passing over it would be a riddle.
+        return True
 
 
 def _nothing_found(environ: Mapping[str, str]) -> str:
@@ -110,6 +107,13 @@ def _nothing_found(environ: Mapping[str, str]) -> str:
 def _read(path: Path) -> _Document:
     try:
         text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigInvalid(
+            f"There is no file {path}.",
+            hint=f"check the path, or name another file with --config or {CONFIG_VARIABLE}.",
+        ) from None
+    except IsADirectoryError:
+        raise ConfigInvalid(f"{path} is a directory.", hint=f"name a file in it, such as {path / FILE_NAME}.") from None
     except OSError as error:
         raise ConfigInvalid(
             f"{path} cannot be read: {error.strerror or error}.",
@@ -136,6 +140,8 @@ def _from_toml(text: str, file: str) -> dict[str, Any]:
         raise ConfigInvalid(
             f"{file}{at}: this is not TOML: {what}.", hint="correct the line, then run `bridgehead config check`."
         ) from None
+    except (RecursionError, ValueError):
+        raise _outlandish(file) from None
 
 
 def _from_json(text: str, file: str) -> _Document:
@@ -153,14 +159,20 @@ def _from_json(text: str, file: str) -> _Document:
             f"{file}, line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}.",
             hint="correct the line; comments and commas at the end of a list are not JSON.",
         ) from None
-    except RecursionError:
-        raise ConfigInvalid(f"{file} is nested too deeply.", hint="name a client's list of servers.") from None
+    except (RecursionError, ValueError):
+        raise _outlandish(file) from None
     document = as_table(value)
     if document is None:
         raise ConfigInvalid(f"{file} is no JSON object.", hint="name a file with `mcpServers`, or write TOML.")
     read = read_client_json(document, file)
     problems = [Problem(file, "", f"the key `{key}` is there more than once in one object") for key in doubled]
     return _Document({"backends": read.backends}, read.root, read.warnings, [*problems, *read.problems])
+
+
+def _outlandish(file: str) -> ConfigInvalid:
+    return ConfigInvalid(
+        f"{file} is nested too deeply, or holds a number that is too long.", hint="check that it is the right file."
+    )
 
 
 def _lay_over(tables: dict[str, Any], overlay: Overlay) -> None:

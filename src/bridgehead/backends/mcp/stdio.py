@@ -7,7 +7,6 @@ may be split anywhere.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 from collections import deque
@@ -60,7 +59,6 @@ _EXIT_GRACE_S = 2.0
 _POLL_S = 0.02
 
 log = structlog.get_logger(__name__)
-logging.getLogger("mcp").setLevel(logging.ERROR)
 
 
 @dataclass(slots=True)

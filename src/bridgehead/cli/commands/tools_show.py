@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from bridgehead.cli.client import BridgeClient, tool_named
+from bridgehead.cli.markdown import print_markdown
 from bridgehead.cli.options import GroupOption, JsonOption, StateDirOption, UrlOption
-from bridgehead.cli.output import print_json, print_markdown
+from bridgehead.cli.output import print_json
 from bridgehead.cli.results import fail_on_error, text_of
 from bridgehead.cli.state import find_bridge, state_dir_or_default
 

@@ -17,7 +17,6 @@ import anyio
 import mcp_types as types
 import orjson
 import structlog
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
@@ -30,6 +29,7 @@ from bridgehead.surfaces.mcp.full import CALLER_KEY, FullSurface, Inside
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
 from bridgehead.surfaces.mcp.ports import Authenticator
 from bridgehead.surfaces.mcp.sdk import has_session
+from bridgehead.surfaces.mcp.transport import MESSAGE_KEY, AdaptiveManager
 
 log = structlog.get_logger(__name__)
 
@@ -56,12 +56,12 @@ class McpEndpoints:
         self._doors = doors
         self._max_body_bytes = max_body_bytes
         self._surfaces: dict[str | None, FullSurface] = {}
-        self._managers: dict[str | None, StreamableHTTPSessionManager] = {}
+        self._managers: dict[str | None, AdaptiveManager] = {}
         enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
         for group in (None, *enabled):
             surface = FullSurface(inside, group)
             self._surfaces[group] = surface
-            self._managers[group] = StreamableHTTPSessionManager(
+            self._managers[group] = AdaptiveManager(
                 surface.server, max_request_body_size=max_body_bytes + 1
             )
 
@@ -81,7 +81,7 @@ class McpEndpoints:
                     surface.end_streams()
                 tasks.cancel_scope.cancel()
 
-    async def _keep(self, manager: StreamableHTTPSessionManager, ready: anyio.Event) -> None:
+    async def _keep(self, manager: AdaptiveManager, ready: anyio.Event) -> None:
         async with manager.run():
             ready.set()
             await anyio.sleep_forever()
@@ -117,7 +117,7 @@ class McpEndpoints:
     async def _post(
         self,
         surface: FullSurface,
-        manager: StreamableHTTPSessionManager,
+        manager: AdaptiveManager,
         headers: Headers,
         connection: tuple[Scope, Receive, Send],
     ) -> None:
@@ -126,7 +126,7 @@ class McpEndpoints:
         if content_type != "application/json":
             raise Refused(415, types.INVALID_REQUEST, "The Content-Type has to be application/json.")
         body, trailing = await self._read(headers, receive)
-        message = _parse(body)
+        message = scope[MESSAGE_KEY] = _parse(body)
         if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers):
             era = Era.LEGACY if _is_legacy(headers) else Era.MODERN
             result = surface.lists.result_bytes(message["method"], era)
@@ -137,7 +137,7 @@ class McpEndpoints:
         await manager.handle_request(_accepting_both(scope, headers), _replay(body, trailing, receive), send)
 
     def _answer_list_is_ours(
-        self, manager: StreamableHTTPSessionManager, message: Mapping[str, Any], headers: Headers
+        self, manager: AdaptiveManager, message: Mapping[str, Any], headers: Headers
     ) -> bool:
         """Whether a list request is an ordinary one: well-formed, of a known session or a valid modern envelope."""
         params: Any = message.get("params") or {}

@@ -1,0 +1,125 @@
+"""Sessions of the older generation that answer in JSON where a JSON answer is all there is to say.
+
+The SDK answers each request of a session with an event stream, or, for all of a session, with JSON alone, which silences
+progress, logs and questions. Here a request that is answered before anything else was said about it gets plain JSON; the first
+notification or question turns its answer into an event stream. An event stream costs about as much CPU as the call itself.
+
+Uses what is private to the SDK's server transport; written against mcp 2.3 (pinned `<2.4`).
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import mcp_types as types
+import orjson
+from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp.server.streamable_http import (
+    REQUEST_STREAM_BUFFER_SIZE,
+    EventMessage,
+    StreamableHTTPServerTransport,
+)
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.message import SessionMessage
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+MESSAGE_KEY = "bridgehead.message"
+"""Where the wire leaves the message that it has parsed already."""
+
+_KEEP_ALIVE_S = 15.0
+_KEEP_ALIVE = b": keep-alive\r\n\r\n"
+
+
+class AdaptiveTransport(StreamableHTTPServerTransport):
+    """One session, answering each request in the least that will do."""
+
+    async def _handle_post_request(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
+        message: dict[str, Any] | None = scope.get(MESSAGE_KEY)
+        writer = self._read_stream_writer
+        if message is None or "id" not in message or message.get("method") in (None, "initialize") or writer is None:
+            await super()._handle_post_request(scope, request, receive, send)
+            return
+        if not await self._validate_request_headers(request, send):
+            return
+        rpc = types.JSONRPCRequest.model_validate(message, by_name=False)
+        stream_id = str(rpc.id)
+        streams = anyio.create_memory_object_stream[EventMessage](REQUEST_STREAM_BUFFER_SIZE)
+        self._request_streams[stream_id] = streams
+        metadata = self._message_metadata(
+            request, on_request_unanswered=partial(self._terminate_unanswered_request, rpc.id)
+        )
+        try:
+            await writer.send(SessionMessage(rpc, metadata=metadata))
+            await self._send_answer(streams[1], send)
+        finally:
+            await self._clean_up_memory_streams(stream_id)
+
+    async def _send_answer(self, stream: MemoryObjectReceiveStream[EventMessage], send: Send) -> None:
+        """Send JSON if the first thing said is the answer and comes soon, else a stream of all that is said."""
+        streaming = False
+        while True:
+            said: EventMessage | None = None
+            try:
+                with anyio.move_on_after(_KEEP_ALIVE_S):
+                    said = await stream.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                if not streaming:
+                    gone = {"code": types.INTERNAL_ERROR, "message": "The session ended before the request did."}
+                    await _send_json(send, 500, orjson.dumps({"jsonrpc": "2.0", "id": None, "error": gone}), self._session)
+                else:
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                return
+            is_answer = said is not None and isinstance(said.message, types.JSONRPCResponse | types.JSONRPCError)
+            body = _dump(said.message) if said is not None else b""
+            if is_answer and not streaming:
+                await _send_json(send, 200, body, self._session)
+                return
+            if not streaming:
+                streaming = True
+                await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, self._session]})
+            event = b"event: message\r\ndata: %b\r\n\r\n" % body if said is not None else _KEEP_ALIVE
+            await send({"type": "http.response.body", "body": event, "more_body": not is_answer})
+            if is_answer:
+                return
+
+    @property
+    def _session(self) -> tuple[bytes, bytes]:
+        return b"mcp-session-id", (self.mcp_session_id or "").encode()
+
+
+class AdaptiveManager(StreamableHTTPSessionManager):
+    """The SDK's manager, with sessions of the kind above."""
+
+    def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
+        if self.max_sessions is not None and len(self._server_instances) >= self.max_sessions:
+            return None
+        transport = AdaptiveTransport(
+            mcp_session_id=uuid4().hex, security_settings=self.security_settings, idle_timeout=self.session_idle_timeout
+        )
+        self._server_instances[transport.mcp_session_id or ""] = transport
+        return transport
+
+
+_STREAM_HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+def _dump(message: types.JSONRPCMessage) -> bytes:
+    if isinstance(message, types.JSONRPCResponse):
+        return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": message.result})
+    return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+async def _send_json(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    fixed = ((b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

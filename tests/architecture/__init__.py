@@ -1,0 +1,1 @@
+"""Laws of the house that no linter holds."""
