@@ -12,6 +12,6 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 
 
 @pytest.fixture(scope="session")
-def anyio_backend():
+def anyio_backend() -> tuple[str, dict[str, bool]]:
     """The loop that the product runs on."""
     return "asyncio", {"use_uvloop": os.name != "nt"}

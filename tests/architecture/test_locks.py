@@ -16,11 +16,11 @@ RUN = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)((?:.*\\\n)*.*)", re.MULTILINE)
 
 
-def read(name):
+def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def pins(lock):
+def pins(lock: str) -> dict[str, tuple[str, str]]:
     """Name and version of every package in the lock, with the rest of its entry."""
     return {canonicalize_name(name): (version, rest) for name, version, rest in PIN.findall(read(lock))}
 
@@ -28,7 +28,7 @@ def pins(lock):
 @pytest.mark.parametrize(
     ("lock", "wanted"), [("requirements.lock", [*RUN, *GROUPS["dev"]]), ("requirements-run.lock", RUN)]
 )
-def test_every_direct_dependency_is_locked_as_it_is_wanted(lock, wanted):
+def test_every_direct_dependency_is_locked_as_it_is_wanted(lock: str, wanted: list[str]) -> None:
     locked = pins(lock)
 
     for requirement in map(Requirement, wanted):
@@ -37,12 +37,12 @@ def test_every_direct_dependency_is_locked_as_it_is_wanted(lock, wanted):
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-run.lock"])
-def test_every_package_has_hashes_and_no_address(lock):
+def test_every_package_has_hashes_and_no_address(lock: str) -> None:
     assert "://" not in read(lock)
     assert [name for name, (_, rest) in pins(lock).items() if "--hash=sha256:" not in rest] == []
 
 
-def test_the_smaller_lock_is_part_of_the_larger_one():
+def test_the_smaller_lock_is_part_of_the_larger_one() -> None:
     everything = pins("requirements.lock")
 
     assert {name: version for name, (version, _) in pins("requirements-run.lock").items()} == {
@@ -50,7 +50,7 @@ def test_the_smaller_lock_is_part_of_the_larger_one():
     }
 
 
-def test_node_packages_are_locked_exactly_and_without_addresses():
+def test_node_packages_are_locked_exactly_and_without_addresses() -> None:
     wanted = json.loads(read("node/package.json"))
     lock = json.loads(read("node/package-lock.json"))
     packages = {path: entry for path, entry in lock["packages"].items() if path}

@@ -10,6 +10,7 @@ as a server written before it would; `modern` knows only 2026-07-28, has no hand
 
 import argparse
 import json
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import anyio
@@ -62,59 +63,72 @@ class _FixtureServer(Server[dict[str, Any]]):
         )
 
 
+@dataclass(frozen=True)
+class _Handlers:
+    """What answers the requests whose answer depends on the state of the server."""
+
+    world: World
+
+    async def list_tools(self, _ctx: _Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=tools(self.world))
+
+    async def call_tool(
+        self, ctx: _Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        try:
+            return await run(ToolCall(ctx, params, self.world))
+        except Asked as asked:
+            return asked.result
+
+    async def list_prompts(
+        self, _ctx: _Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=prompts(self.world))
+
+    async def get_prompt(
+        self, ctx: _Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        try:
+            return await get_prompt(ctx, params, self.world)
+        except Asked as asked:
+            return asked.result
+
+
+async def _list_resources(_ctx: _Context, _params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=RESOURCES)
+
+
+async def _list_templates(
+    _ctx: _Context, _params: types.PaginatedRequestParams | None
+) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
+
+
+async def _subscribe(ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    subscriptions(ctx).add(str(params.uri))
+    return types.EmptyResult()
+
+
+async def _unsubscribe(ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    subscriptions(ctx).discard(str(params.uri))
+    return types.EmptyResult()
+
+
+async def _complete(_ctx: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+    known = ("paris", "park", "party", "test1", "test2")
+    values = [value for value in known if value.startswith(params.argument.value)]
+    return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
+
+
+async def _set_log_level(ctx: _Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    connection_of(ctx).state["log_level"] = params.level
+    return types.EmptyResult()
+
+
 def build() -> Server[dict[str, Any]]:
     """The server, before any transport and for both generations."""
     world = World()
-
-    async def list_tools(_ctx: _Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools(world))
-
-    async def call_tool(
-        ctx: _Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        try:
-            return await run(ToolCall(ctx, params, world))
-        except Asked as asked:
-            return asked.result
-
-    async def list_prompts(_ctx: _Context, _params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=prompts(world))
-
-    async def prompt(
-        ctx: _Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult | types.InputRequiredResult:
-        try:
-            return await get_prompt(ctx, params, world)
-        except Asked as asked:
-            return asked.result
-
-    async def list_resources(
-        _ctx: _Context, _params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=RESOURCES)
-
-    async def list_templates(
-        _ctx: _Context, _params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult(resource_templates=TEMPLATES)
-
-    async def subscribe(ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        subscriptions(ctx).add(str(params.uri))
-        return types.EmptyResult()
-
-    async def unsubscribe(ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        subscriptions(ctx).discard(str(params.uri))
-        return types.EmptyResult()
-
-    async def complete(_ctx: _Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        known = ("paris", "park", "party", "test1", "test2")
-        values = [value for value in known if value.startswith(params.argument.value)]
-        return types.CompleteResult(completion=types.Completion(values=values, total=len(values), has_more=False))
-
-    async def set_log_level(ctx: _Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        connection_of(ctx).state["log_level"] = params.level
-        return types.EmptyResult()
-
+    handlers = _Handlers(world)
     server = _FixtureServer(
         "bridgehead-conformance-fixture",
         version="1.0.0",
@@ -128,19 +142,19 @@ def build() -> Server[dict[str, Any]]:
             "resources/read": _FRESH,
         },
         get_tool_input_schema=input_schema,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_prompts=list_prompts,
-        on_get_prompt=prompt,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_templates,
         on_read_resource=read,
-        on_subscribe_resource=subscribe,
-        on_unsubscribe_resource=unsubscribe,
+        on_subscribe_resource=_subscribe,
+        on_unsubscribe_resource=_unsubscribe,
         on_subscriptions_listen=ListenHandler(world.bus),
-        on_completion=complete,
+        on_completion=_complete,
     )
-    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_log_level)
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_log_level)
     server.add_notification_handler("notifications/initialized", types.NotificationParams, world.remember)
     server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
     return server
@@ -260,6 +274,7 @@ def main() -> None:
             application(options.generation),
             host="127.0.0.1",
             port=options.port,
+            http="h11",  # httptools keeps the blanks after a header value, which RFC 9110 §5.5 excludes
             log_level="warning",
             timeout_graceful_shutdown=1,
         )

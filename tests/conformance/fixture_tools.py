@@ -234,9 +234,7 @@ async def _multi_round(call: ToolCall) -> types.CallToolResult:
         first = elicitation("Step 1: What is your name?", _NAME, required=["name"])
         answers = await call.ask({"step1": first}, state="step 1")
         kept = f"step 2: {_answer(answers['step1'])}"
-    second = elicitation(
-        "Step 2: What is your favorite color?", {"color": {"type": "string"}}, required=["color"]
-    )
+    second = elicitation("Step 2: What is your favorite color?", {"color": {"type": "string"}}, required=["color"])
     answers = await call.ask({"step2": second}, state=kept)
     return _text(f"{kept.removeprefix('step 2: ')} likes {_answer(answers['step2'])}")
 

@@ -1,6 +1,7 @@
 """The reference pages say what the code says; `scripts/docs` brings them up to date."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -9,14 +10,18 @@ from scripts.reference import PAGES, rewritten, tables
 TABLES = tables()
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
-def test_a_page_holds_what_the_code_says(page):
+def name_of(page: Path) -> str:
+    return page.stem
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=name_of)
+def test_a_page_holds_what_the_code_says(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
     assert text == rewritten(text, TABLES), "run ./scripts/docs"
 
 
-def test_every_table_is_on_a_page():
+def test_every_table_is_on_a_page() -> None:
     shown = set[str]()
     for page in PAGES.glob("*.md"):
         shown.update(re.findall(r"<!-- table:(\w+) -->", page.read_text(encoding="utf-8")))
@@ -24,6 +29,6 @@ def test_every_table_is_on_a_page():
     assert shown == set(TABLES)
 
 
-def test_a_table_that_does_not_exist_is_refused():
+def test_a_table_that_does_not_exist_is_refused() -> None:
     with pytest.raises(LookupError, match="nonsense"):
         rewritten("<!-- table:nonsense -->\n<!-- /table:nonsense -->", TABLES)

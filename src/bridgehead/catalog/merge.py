@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from bridgehead.catalog.groups import BUILTIN, catalog_groups, groups_of
 from bridgehead.catalog.model import Definition, Entry, Listing, Snapshot, View
@@ -170,6 +170,7 @@ def risk_of(tool: Definition) -> Risk:
     annotations: Any = tool.get("annotations")
     if not isinstance(annotations, Mapping):
         return Risk.DESTRUCTIVE
-    if annotations.get("readOnlyHint") is True:
+    hints = cast("Mapping[str, Any]", annotations)
+    if hints.get("readOnlyHint") is True:
         return Risk.READ
-    return Risk.WRITE if annotations.get("destructiveHint") is False else Risk.DESTRUCTIVE
+    return Risk.WRITE if hints.get("destructiveHint") is False else Risk.DESTRUCTIVE

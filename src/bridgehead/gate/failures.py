@@ -18,7 +18,7 @@ from bridgehead.core import BridgeError, Call, Clock, Kind, Outcome
 from bridgehead.core.errors import LoopStopped
 
 _REMEMBERED = 4096
-"""Callers and tools whose last failure is kept; past it the oldest is forgotten, which only ever lets a call through."""
+"""Callers and tools whose last failure is kept; past it the oldest is forgotten, which only lets a call through."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Failures:
     """Failing calls in a row, by caller and tool; other arguments or a success end a row."""
 
     def __init__(self, clock: Clock, *, stop_at: int, window_s: float) -> None:
-        """Stop the `stop_at`-th identical call in a row whose forerunners failed, the last within `window_s`; 0 stops none."""
+        """Stop the `stop_at`-th identical call whose forerunners failed, the last within `window_s`; 0 stops none."""
         self._clock = clock
         # At the least one failure has to be seen before its like can be stopped.
         self._allowed = max(1, stop_at - 1) if stop_at > 0 else 0

@@ -1,4 +1,4 @@
-"""Results over the cap: kept whole on the shelf, while the caller gets the head, how much there is, and how to read on."""
+"""Results over the cap: kept whole on the shelf; the caller gets the head, how much there is, and how to read on."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ def _joined_text(result: Mapping[str, Any]) -> str | None:
     texts: list[str] = []
     for block in cast("list[object]", blocks):
         match block:
-            case {"text": str(text), **others} if others.get("type", "text") == "text" and "blob" not in others:
+            case {"type": str(kind)} if kind != "text":
+                return None
+            case {"text": str(text)}:
                 texts.append(text)
             case _:
                 return None

@@ -16,7 +16,7 @@ import structlog
 
 MAX_DEPTH = 64
 _MAX_EXPANDED = 100_000
-"""Subschemas with every local `$ref` written out: a few kilobytes of doubling references would otherwise take for ever."""
+"""Subschemas with every local `$ref` written out: a few kilobytes of doubling references would take for ever."""
 _REMEMBERED = 4096
 _LINEAR = js.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)
 _BOUNDED = js.FancyRegexOptions(backtrack_limit=10_000, size_limit=1_000_000, dfa_size_limit=1_000_000)
@@ -94,7 +94,7 @@ def nested_deeper_than(value: object, depth: int) -> bool:
         return False
     if depth <= 0:
         return True
-    return any(isinstance(item, Mapping | list) and nested_deeper_than(item, depth - 1) for item in inner)
+    return any(nested_deeper_than(item, depth - 1) for item in inner)
 
 
 def part_at(schema: Any, path: list[str | int]) -> Any:
@@ -103,8 +103,8 @@ def part_at(schema: Any, path: list[str | int]) -> Any:
     for step in path:
         if isinstance(part, dict):
             part = cast("dict[Any, Any]", part).get(step)
-        elif isinstance(part, list) and isinstance(step, int) and step < len(cast("list[Any]", part)):
-            part = cast("list[Any]", part)[step]
+        elif isinstance(part, list) and str(step).isdecimal() and int(step) < len(cast("list[Any]", part)):
+            part = cast("list[Any]", part)[int(step)]
         else:
             return None
     return part
@@ -123,18 +123,19 @@ class _Expansion:
         self._count(self._schema)
 
     def _count(self, part: object) -> None:
+        if not isinstance(part, dict | list):
+            return
         self._left -= 1
         if self._left < 0:
             raise ValueError("the schema expands to too many subschemas")
         if isinstance(part, list):
             for item in cast("list[object]", part):
-                if isinstance(item, dict | list):
-                    self._count(item)
-        elif isinstance(part, dict):
+                self._count(item)
+        else:
             known = cast("dict[str, object]", part)
             for key, value in known.items():
                 # Definitions count where they are used.
-                if isinstance(value, dict | list) and key not in ("$defs", "definitions"):
+                if part is not self._schema or key not in {"$defs", "definitions"}:
                     self._count(value)
             ref = known.get("$ref")
             if isinstance(ref, str) and ref.startswith("#") and ref not in self._open:

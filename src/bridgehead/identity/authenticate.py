@@ -16,7 +16,7 @@ class Authenticator:
     def __init__(self, local_token: str) -> None:
         self._local_token = local_token.encode()
 
-    def caller(self, authorization_header: str | None, peer_is_loopback: bool) -> Caller:
+    def caller(self, authorization_header: str | None, *, peer_is_loopback: bool) -> Caller:
         """Who the credential belongs to (RFC 6750, section 2.1; the scheme is case-insensitive by RFC 9110, section 11.1).
 
         Raises:

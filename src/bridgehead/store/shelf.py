@@ -36,7 +36,8 @@ class SqlShelf:
     async def read(self, owner: str, handle: str, offset: int = 0, length: int = 16_384) -> tuple[str, int] | None:
         """At most `length` characters of the text from `offset` on, and how many characters it has in all.
 
-        The text is empty where `offset` is past the end. None where nothing is kept under that handle for that owner: never kept, expired, and another's look alike.
+        The text is empty where `offset` is past the end. None where nothing is kept under that handle for that owner: never
+        kept, expired, and another's look alike.
         """
         return await anyio.to_thread.run_sync(self._read, owner, handle, max(0, offset), max(0, length))
 

@@ -201,6 +201,7 @@ class McpBackend:
             capabilities=capabilities,
             opened_for=opened_for,
         )
+        connection.on_notification = self._told
         await self._start(connection)
         main = self._main
         if connection.session is not None and main is not None and main.session is not None:

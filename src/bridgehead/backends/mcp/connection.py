@@ -8,6 +8,7 @@ to a caller it may not be meant for.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -20,12 +21,13 @@ import structlog
 
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.backends.mcp.stdio import Child, exited
-from bridgehead.core import Channel, Outcome
+from bridgehead.core import Channel, Outcome, new_id
 from bridgehead.core.errors import BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
 
 log = structlog.get_logger(__name__)
 
 _REAP_S = 1.0
+_PROGRESS = "notifications/progress"
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Child | None]]]
 """Opens a transport: its stream pair, and the child process where there is one."""
@@ -53,6 +55,31 @@ class InFlight:
 
     channel: Channel
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    news: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=deque[tuple[str, Mapping[str, Any]]])
+    telling: anyio.Event | None = None
+    """Set once everything in `news` has been told; None while there is nothing to tell."""
+
+    async def tell(self) -> None:
+        """Tell the caller all news, in order."""
+        done = self.telling
+        try:
+            while self.news:
+                method, params = self.news.popleft()
+                if method == _PROGRESS:
+                    total, message = params.get("total"), params.get("message")
+                    await self.channel.progress(
+                        float(params["progress"]),
+                        float(total) if isinstance(total, int | float) else None,
+                        message if isinstance(message, str) else None,
+                    )
+                else:
+                    await self.channel.log(params)
+        except Exception as error:  # a caller that cannot be told is no reason to end the session
+            log.info("news could not be told", cause=str(error))
+        finally:
+            self.telling = None
+            if done is not None:
+                done.set()
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Ask the caller, with the deadline standing still meanwhile."""
@@ -96,6 +123,7 @@ class Connection:
         self._capabilities = capabilities
         self._opened_for = opened_for
         self._in_flight: set[InFlight] = set()
+        self._by_token: dict[str, InFlight] = {}
         self._over = anyio.Event()
         self.cause: str | None = None
 
@@ -187,30 +215,28 @@ class Connection:
         if session is None or self._over.is_set():
             raise BackendUnavailable(self.cause or f"Backend {self.name} is not connected.")
         self._in_flight.add(flight)
+        token = None
+        if flight.channel.wants_progress:
+            token = new_id("progress")
+            self._by_token[token] = flight
+            meta = {**meta, "progressToken": token}
         flight.scope.deadline = anyio.current_time() + timeout_s
         try:
             with flight.scope:
-                result = await session.request(
-                    method,
-                    params,
-                    meta=meta,
-                    on_progress=self._progress_of(flight) if flight.channel.wants_progress else None,
-                )
+                result = await session.request(method, params, meta=meta)
+                while flight.telling is not None:
+                    await flight.telling.wait()
                 return Outcome(result, is_error=result.get("isError") is True)
         except MCPError as error:
             raise await self._failure(error) from error
         finally:
             self._in_flight.discard(flight)
+            if token is not None:
+                del self._by_token[token]
         raise BackendTimeout(
             f"Backend {self.name} did not answer {method} within {timeout_s:g} s and was told to stop.",
             hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer.",
         )
-
-    def _progress_of(self, flight: InFlight) -> Callable[[float, float | None, str | None], Awaitable[None]]:
-        async def relay(progress: float, total: float | None, message: str | None) -> None:
-            await flight.channel.progress(progress, total, message)
-
-        return relay
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Relay what a legacy server asks to the caller it is meant for."""
@@ -231,14 +257,30 @@ class Connection:
             raise MCPError(error.rpc_code, error.message, error.data) from error
         raise MCPError(types.INVALID_REQUEST, f"no call is in flight that {method} could belong to")
 
-    async def told(self, method: str, params: Mapping[str, Any]) -> None:
-        """Relay log messages to the caller they are meant for, and everything else to the backend."""
-        if method == "notifications/message":
+    def heard(self, method: str, params: Mapping[str, Any]) -> bool:
+        """Keep progress and log messages for the callers they are meant for, in the order in which they came."""
+        flight: InFlight | None = None
+        if method == _PROGRESS:
+            flight = self._by_token.get(str(params.get("progressToken")))
+            if not isinstance(params.get("progress"), int | float):
+                flight = None
+        elif method == "notifications/message":
             if len(self._in_flight) == 1:
                 (flight,) = self._in_flight
-                if _is_wanted(params.get("level"), flight.channel.log_level):
-                    await flight.channel.log(params)
-        elif self.on_notification is not None:
+                if not _is_wanted(params.get("level"), flight.channel.log_level):
+                    flight = None
+        else:
+            return False
+        if flight is not None and self.session is not None:
+            flight.news.append((method, params))
+            if flight.telling is None:
+                flight.telling = anyio.Event()
+                self.session.spawn(flight.tell)
+        return True
+
+    async def told(self, method: str, params: Mapping[str, Any]) -> None:
+        """Pass everything else that is announced on to the backend."""
+        if self.on_notification is not None:
             await self.on_notification(method, params)
 
     async def _failure(self, error: MCPError) -> BridgeError:

@@ -14,7 +14,7 @@ import mcp_types as types
 
 from bridgehead.backends.mcp.connection import Connection, InFlight
 from bridgehead.backends.mcp.sdk import OWN_META_KEYS
-from bridgehead.core import Call, Channel, Era, Method, Outcome
+from bridgehead.core import Call, Channel, Era, Method, Outcome, new_id
 from bridgehead.core.errors import BackendUnavailable
 
 MOST_ROUNDS = 20
@@ -69,6 +69,13 @@ def declared(channel: Channel) -> dict[str, Any]:
     return capabilities
 
 
+def _for_legacy(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A question as the older generation has it: asking for a visit to a URL needs an id there (MCP 2025-11-25, elicitation)."""
+    if params is not None and params.get("mode") == "url" and "elicitationId" not in params:
+        return {**params, "elicitationId": new_id("elicitation")}
+    return params
+
+
 async def answer_rounds(call: Call, connection: Connection, channel: Channel, timeout_s: float) -> Outcome:
     """Send a call to a modern server and, for a caller of the older generation, answer its questions until it is done.
 
@@ -87,7 +94,7 @@ async def answer_rounds(call: Call, connection: Connection, channel: Channel, ti
         answers: dict[str, Any] = {}
         if isinstance(questions, Mapping) and questions:
             for key, question in questions.items():
-                answers[key] = dict(await channel.ask(str(question["method"]), question.get("params")))
+                answers[key] = dict(await channel.ask(str(question["method"]), _for_legacy(question.get("params"))))
         else:
             await anyio.sleep(_STATE_ONLY_PAUSE_S)
         params = {**params_of(call)}

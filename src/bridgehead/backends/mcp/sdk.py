@@ -29,7 +29,6 @@ from bridgehead import __version__
 
 __all__ = ["MODERN_PROTOCOL_VERSIONS", "MCPError", "Peer", "RelaySession", "Subscription"]
 
-ProgressSink = Callable[[float, float | None, str | None], Awaitable[None]]
 OWN_META_KEYS = frozenset(
     {
         types.PROTOCOL_VERSION_META_KEY,
@@ -51,8 +50,12 @@ class Peer(Protocol):
         """Answer a server-to-client request (legacy generation only)."""
         ...
 
+    def heard(self, method: str, params: Mapping[str, Any]) -> bool:
+        """Take note of a notification in the order of arrival, without waiting; whether that was all it needs."""
+        ...
+
     async def told(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take note of a notification."""
+        """Take note of any other notification."""
         ...
 
 
@@ -102,7 +105,6 @@ class RelaySession(ClientSession):
         params: Mapping[str, Any],
         *,
         meta: Mapping[str, Any] | None = None,
-        on_progress: ProgressSink | None = None,
     ) -> dict[str, Any]:
         """Send a request and return its result object as the server wrote it.
 
@@ -110,7 +112,6 @@ class RelaySession(ClientSession):
             method: The JSON-RPC method.
             params: Its parameters, without `_meta`.
             meta: `_meta` keys; in the modern generation they override what the session itself declares.
-            on_progress: Called for each progress notification of this request.
 
         Raises:
             MCPError: The server answered with an error, or the connection closed.
@@ -120,9 +121,12 @@ class RelaySession(ClientSession):
         self._stamp(data, opts)
         if meta:
             data["params"]["_meta"] = {**data["params"].get("_meta", {}), **meta}
-        if on_progress is not None:
-            opts["on_progress"] = on_progress
         return await self._dispatcher.send_raw_request(method, data["params"], opts)
+
+    def spawn(self, task: Callable[[], Awaitable[None]]) -> None:
+        """Run `task` for as long as the session lasts."""
+        if self._task_group is not None:
+            self._task_group.start_soon(task)
 
     def listen_for_changes(self, uris: tuple[str, ...]) -> AbstractAsyncContextManager[Subscription]:
         """Open a `subscriptions/listen` stream for all list changes and these resources."""
@@ -150,6 +154,9 @@ class RelaySession(ClientSession):
         if method == "ping":
             return {}
         return dict(await self._peer.asked(method, params or {}))
+
+    def _intercept_notification(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        return super()._intercept_notification(method, params) or self._peer.heard(method, params or {})
 
     async def _on_notify(
         self, dctx: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None

@@ -60,7 +60,7 @@ class Rate:
 
 
 class Limit:
-    """Before the call: rate and loops. After it: what failed is remembered, and what is too large is put on the shelf."""
+    """Before the call: rate and loops. After it: failures are remembered, and what is too large is put on the shelf."""
 
     def __init__(self, rate: Rate, failures: Failures, overflow: Overflow) -> None:
         self._rate = rate
