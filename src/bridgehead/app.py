@@ -41,6 +41,7 @@ from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
 from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, open_engine
 from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
+from bridgehead.surfaces.mcp import Authenticator as KnowsCallers
 from bridgehead.surfaces.mcp import Doors, Inside, McpEndpoints, Seal, is_loopback, serve_on_stdio
 
 log = structlog.get_logger(__name__)
@@ -229,11 +230,14 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
         )
     configure_logs(settings.server.log_level)
     listener = listen(host, port)
-    return run_until_signalled(lambda: _serve(settings, state_dir, listener))
-
-
-async def _serve(settings: Settings, state_dir: Path, listener: Listener) -> None:
     authenticator = Authenticator(ensure_local_token(state_dir))
+    return run_until_signalled(lambda: serve_on(listener, settings, state_dir, authenticator))
+
+
+async def serve_on(
+    listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers
+) -> None:
+    """Serve on a socket that listens already, until cancelled, letting in whom `authenticator` knows."""
     server = settings.server
     doors = Doors(hosts=server.allowed_hosts, origins=server.allowed_origins)
 
@@ -247,7 +251,9 @@ async def _serve(settings: Settings, state_dir: Path, listener: Listener) -> Non
     async with running(settings, state_dir, os.environ) as bridge:
         endpoints = McpEndpoints(bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes)
         front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
-        await anyio.Path(address).write_text(listener.url)
+        # Renamed into place, so that nobody reads half an address.
+        await anyio.Path(address.with_suffix(".new")).write_text(listener.url)
+        await anyio.Path(address.with_suffix(".new")).replace(address)
         log.info("listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends))
         try:
             async with endpoints.running():

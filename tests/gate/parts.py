@@ -8,7 +8,7 @@ from typing import Any
 from bridgehead.catalog import Catalog, Listing, Rules
 from bridgehead.config import BackendSettings, LimitSettings
 from bridgehead.core import Call, Caller, CallerId, CallId, Method, Outcome, Risk, Silence, new_id
-from bridgehead.gate import AllowAll, AuditRecord, Confirmer, Gate, GateParts, build_gate
+from bridgehead.gate import AllowAll, AuditRecord, Backend, Confirmer, Gate, GateParts, build_gate
 
 OWNER = Caller(CallerId("owner"), "the owner")
 FINE = Outcome({"content": [{"type": "text", "text": "fine"}]})
@@ -72,7 +72,13 @@ class Allowing:
 
 
 def catalog_of(listings: Mapping[str, Listing], **rules: Any) -> Catalog:
-    settings = {"order": tuple(listings), "unprefixed": frozenset[str](), "groups": {}, "ungrouped": True, **rules}
+    settings: dict[str, Any] = {
+        "order": tuple(listings),
+        "unprefixed": frozenset[str](),
+        "groups": {},
+        "ungrouped": True,
+        **rules,
+    }
     catalog = Catalog(Rules(**settings))
     for name, listing in listings.items():
         catalog.publish(name, listing)
@@ -87,7 +93,7 @@ def tool(name: str = "read", schema: Any = None, **more: Any) -> dict[str, Any]:
 class Bench:
     """A gate with everything around it in view."""
 
-    backends: dict[str, Answering]
+    answering: Mapping[str, Answering]
     catalog: Catalog
     limits: LimitSettings = field(default_factory=LimitSettings)
     overrides: Mapping[str, BackendSettings] = field(default_factory=dict[str, BackendSettings])
@@ -98,6 +104,7 @@ class Bench:
     audit: ListAudit = field(default_factory=ListAudit)
 
     def __post_init__(self) -> None:
+        self.backends: dict[str, Backend] = dict(self.answering)
         self.gate: Gate = build_gate(
             GateParts(
                 snapshot=lambda: self.catalog.snapshot,
@@ -117,18 +124,16 @@ class Bench:
 
 
 def call_of(target: str, arguments: Any, **more: Any) -> Call:
-    return Call(
-        **{
-            "id": CallId(new_id("call")),
-            "caller": OWNER,
-            "method": Method.TOOL,
-            "target": target,
-            "arguments": arguments,
-            "channel": Silence(),
-            "surface": "test",
-            **more,
-        }
-    )
+    parts: dict[str, Any] = {
+        "id": CallId(new_id("call")),
+        "caller": OWNER,
+        "method": Method.TOOL,
+        "target": target,
+        "arguments": arguments,
+        "channel": Silence(),
+        "surface": "test",
+    }
+    return Call(**{**parts, **more})
 
 
 def bench(*answers: Outcome | BaseException, schema: Any = None, **more: Any) -> Bench:

@@ -7,6 +7,7 @@ import pytest
 from bridgehead.catalog import Listing
 from bridgehead.config import GroupMember, GroupSettings
 from bridgehead.core import Call, Method, Route
+from bridgehead.core.call import Risk
 from bridgehead.core.errors import (
     BridgeError,
     Forbidden,
@@ -16,14 +17,13 @@ from bridgehead.core.errors import (
     ResourceNotFound,
     ToolNotFound,
 )
-from bridgehead.core.call import Risk
 from tests.gate.parts import Allowing, Answering, Bench, bench, call_of, catalog_of, tool
 
 RESOURCES: dict[str, Any] = {"resources": {}}
 
 
 def routed(gate: Bench, backend: str) -> Route:
-    route = gate.backends[backend].calls[-1].route
+    route = gate.answering[backend].calls[-1].route
     assert route is not None
     return route
 
@@ -73,7 +73,7 @@ async def test_a_name_that_is_nearly_right_is_suggested_and_not_run() -> None:
         error = await failure(gate, call_of(near, {}))
         assert "fs__read" in (error.hint or "")
         assert '"groups"' in (error.hint or "")
-    assert not gate.backends["fs"].calls
+    assert not gate.answering["fs"].calls
 
 
 async def test_a_name_as_long_as_a_book_is_refused_in_one_sentence() -> None:

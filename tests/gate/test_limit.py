@@ -4,10 +4,17 @@ from typing import Any
 
 import pytest
 
+from bridgehead.catalog import BUILTIN, Listing
 from bridgehead.config import BackendSettings, LimitSettings
 from bridgehead.core import Caller, CallerId, Method, Outcome
-from bridgehead.core.errors import BackendTimeout, BackendUnavailable, BridgeError, LoopStopped, ProtocolFailure, RateLimited
-from bridgehead.catalog import BUILTIN, Listing
+from bridgehead.core.errors import (
+    BackendTimeout,
+    BackendUnavailable,
+    BridgeError,
+    LoopStopped,
+    ProtocolFailure,
+    RateLimited,
+)
 from tests.gate.parts import FAILED, FINE, Answering, Bench, DictShelf, bench, catalog_of, tool
 
 
@@ -42,7 +49,7 @@ async def test_one_callers_rate_is_not_anothers() -> None:
 async def test_the_third_identical_failing_call_is_stopped_and_not_run() -> None:
     gate = bench(FAILED)
     assert await attempts(gate, 4) == ["tool_error", "tool_error", "loop_stopped", "loop_stopped"]
-    assert len(gate.backends["fs"].calls) == 2
+    assert len(gate.answering["fs"].calls) == 2
 
 
 async def test_a_protocol_error_counts_as_a_failure() -> None:

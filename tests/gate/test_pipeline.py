@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from bridgehead.config import BackendSettings, LimitSettings
-from bridgehead.core import BridgeError, Call, Outcome, Risk
+from bridgehead.core import BridgeError, Call, Outcome, Risk, Route
 from bridgehead.core.errors import (
     BackendBusy,
     BackendTimeout,
@@ -19,7 +19,8 @@ from bridgehead.core.errors import (
     ToolNotFound,
 )
 from bridgehead.gate import ORDER, Gate, Next
-from bridgehead.gate.stages.dispatch import Places
+from bridgehead.gate.limits import Limits
+from bridgehead.gate.stages.dispatch import Dispatch, Places
 from tests.gate.parts import FAILED, FINE, Allowing, bench, call_of
 
 
@@ -51,7 +52,7 @@ async def test_the_first_stage_is_outermost_and_dispatch_innermost() -> None:
 async def test_a_call_reaches_its_backend_under_the_original_name() -> None:
     gate = bench()
     assert await gate.run() is FINE
-    (call,) = gate.backends["fs"].calls
+    (call,) = gate.answering["fs"].calls
     assert call.route is not None
     assert (call.route.backend, call.route.name) == ("fs", "read")
 
@@ -104,7 +105,7 @@ async def test_a_call_whose_caller_went_away_is_recorded_as_cancelled() -> None:
             await anyio.sleep_forever()
             return FINE
 
-    gate.backends["fs"] = Forgetful()  # type: ignore[assignment]
+    gate.backends["fs"] = Forgetful()
     with anyio.CancelScope() as scope:
         await gate.run()
     assert [record.verdict for record in gate.audit.records] == ["cancelled"]
@@ -133,7 +134,7 @@ async def test_a_call_nobody_has_agreed_to_does_not_run() -> None:
     gate = bench(confirmer=Refusing())
     with pytest.raises(ConfirmationRequired):
         await gate.run()
-    assert not gate.backends["fs"].calls
+    assert not gate.answering["fs"].calls
 
 
 async def test_a_backend_runs_no_more_calls_at_once_than_it_is_allowed() -> None:
@@ -152,7 +153,7 @@ async def test_a_backend_runs_no_more_calls_at_once_than_it_is_allowed() -> None
             running -= 1
             return FINE
 
-    gate.backends["fs"] = Slow()  # type: ignore[assignment]
+    gate.backends["fs"] = Slow()
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(gate.run)
@@ -185,11 +186,26 @@ async def test_a_place_given_back_goes_to_who_waited_longest_and_none_is_lost() 
     assert await places.take(0)
 
 
-async def test_a_backend_without_a_free_place_is_called_busy() -> None:
-    places = Places(1)
-    await places.take(0)
-    assert not await places.take(0.001)
-    assert BackendBusy.code == "backend_busy"
+async def test_a_call_that_finds_no_place_in_time_is_told_that_the_backend_is_busy() -> None:
+    limits = Limits(in_flight=1, queue_s=0)
+    go = anyio.Event()
+
+    class Slow:
+        name = "fs"
+
+        async def run(self, call: Call) -> Outcome:
+            await go.wait()
+            return FINE
+
+    dispatch = Dispatch({"fs": Slow()}, limits)
+    call = call_of("fs__read", {}, route=Route("fs", "read", {}))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(dispatch, call)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(BackendBusy):
+            await dispatch(call)
+        go.set()
+    assert await dispatch(call) is FINE
 
 
 async def test_a_backend_that_is_listed_but_gone_is_unavailable() -> None:

@@ -12,7 +12,10 @@ from bridgehead.gate import redact, redact_text
 ODD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.builds(object),
     lambda inner: (
-        st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.none(), inner) | st.tuples(inner) | st.frozensets(st.text())
+        st.lists(inner)
+        | st.dictionaries(st.text() | st.integers() | st.none(), inner)
+        | st.tuples(inner)
+        | st.frozensets(st.text())
     ),
     max_leaves=50,
 )
@@ -30,7 +33,9 @@ def test_a_key_that_looks_secret_hides_its_value(key: str) -> None:
     assert redact({"in": [{key: {"deep": "hunter2"}}]}) == {"in": [{key: "***"}]}
 
 
-@pytest.mark.parametrize("key", ["max_tokens", "maxTokens", "page_token", "nextPageToken", "author", "passage", "path", "keyword"])
+@pytest.mark.parametrize(
+    "key", ["max_tokens", "maxTokens", "page_token", "nextPageToken", "author", "passage", "path", "keyword"]
+)
 def test_a_key_that_only_sounds_like_one_does_not(key: str) -> None:
     assert redact({key: "abc"}) == {key: "abc"}
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from bridgehead.core.errors import ArgumentsInvalid, LoopStopped
+from bridgehead.gate.mending import arguments_error
 from bridgehead.gate.schemas import Schemas, compile_schema
-from tests.gate.parts import bench
+from tests.gate.parts import bench, call_of
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -28,7 +29,7 @@ async def refused(arguments: Any, schema: Any = SCHEMA) -> ArgumentsInvalid:
     gate = bench(schema=schema)
     with pytest.raises(ArgumentsInvalid) as caught:
         await gate.run(arguments=arguments)
-    assert not gate.backends["fs"].calls
+    assert not gate.answering["fs"].calls
     return caught.value
 
 
@@ -36,17 +37,13 @@ async def test_arguments_that_fit_go_through_untouched() -> None:
     gate = bench(schema=SCHEMA)
     arguments = {"path": "/a", "lines": [{"n": 1}], "mode": "fast"}
     await gate.run(arguments=arguments)
-    assert gate.backends["fs"].calls[0].arguments is arguments
+    assert gate.answering["fs"].calls[0].arguments is arguments
 
 
 async def test_arguments_that_were_left_out_are_an_empty_object() -> None:
     gate = bench()
-    call = bench().run
-    del call
-    from tests.gate.parts import call_of  # noqa: PLC0415
-
     await gate.gate.run(call_of("fs__read", None))
-    assert gate.backends["fs"].calls[0].arguments == {}
+    assert gate.answering["fs"].calls[0].arguments == {}
 
 
 async def test_the_error_names_the_path_what_was_expected_and_how_to_mend_it() -> None:
@@ -88,8 +85,6 @@ async def test_arguments_wrapped_once_more_are_recognised(arguments: dict[str, A
 
 @given(st.text(min_size=8, alphabet="QXZ"), st.sampled_from(["path", "mode", "lines"]))
 def test_no_error_repeats_an_arguments_value(value: str, key: str) -> None:
-    from bridgehead.gate.mending import arguments_error  # noqa: PLC0415
-
     arguments = {"path": "/", key: value}
     errors = list(compile_schema(SCHEMA).iter_errors(arguments))
     shown = repr(arguments_error("t", SCHEMA, arguments, errors).as_dict())
@@ -171,7 +166,7 @@ async def test_a_schema_that_cannot_be_used_lets_the_call_through_with_one_warni
     with capture_logs() as logs:
         await gate.run(arguments={"a": 1})
         await gate.run(arguments={"a": 1})
-    assert len(gate.backends["fs"].calls) == 2
+    assert len(gate.answering["fs"].calls) == 2
     assert [log["log_level"] for log in logs] == ["warning"]
 
 
@@ -207,7 +202,11 @@ def test_validators_do_not_pile_up() -> None:
     assert len(schemas._known) <= 4096
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)
+    )
+)
 def test_no_schema_breaks_the_gate(schema: Any) -> None:
     with capture_logs():
         validator = Schemas().validator({"inputSchema": schema})

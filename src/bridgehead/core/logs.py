@@ -23,6 +23,8 @@ def configure_logs(level: str) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s [%(levelname)s] %(name)s: %(message)s")
+    logging.basicConfig(
+        level=logging.WARNING, stream=sys.stderr, format="%(asctime)s [%(levelname)s] %(name)s: %(message)s"
+    )
     # The SDK warns of what is ordinary for a relay: sessions that end, streams that break, lines that are no messages.
     logging.getLogger("mcp").setLevel(logging.ERROR)

@@ -70,7 +70,7 @@ class SqlShelf:
         if kept + size <= self._max_bytes:
             return
         oldest_first = select(shelf.c.handle, shelf.c.bytes).order_by(shelf.c.kept_us, shelf.c.handle)
-        for handle, held in connection.execute(oldest_first).tuples().all():
+        for handle, held in connection.execute(oldest_first).all():
             connection.execute(shelf.delete().where(shelf.c.handle == handle))
             kept -= held
             if kept + size <= self._max_bytes:

@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 _REAP_S = 1.0
 _PROGRESS = "notifications/progress"
+_NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Child | None]]]
 """Opens a transport: its stream pair, and the child process where there is one."""
@@ -58,6 +59,8 @@ class InFlight:
     news: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=deque[tuple[str, Mapping[str, Any]]])
     telling: anyio.Event | None = None
     """Set once everything in `news` has been told; None while there is nothing to tell."""
+    lacks: str | None = None
+    """The capability that the server needed and the caller had not declared."""
 
     async def tell(self) -> None:
         """Tell the caller all news, in order."""
@@ -116,7 +119,9 @@ class Connection:
         self.session: RelaySession | None = None
         self.child: Child | None = None
         self.pushed: set[str] = set()
-        """Methods that the server has sent by itself."""
+        """Methods that the server has asked by itself."""
+        self.leases = 0
+        """Calls that use it now, the parked ones included."""
         self.on_notification: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None
         self._opener = opener
         self._agreement = agreement
@@ -233,6 +238,12 @@ class Connection:
             self._in_flight.discard(flight)
             if token is not None:
                 del self._by_token[token]
+        if flight.lacks is not None:
+            raise ProtocolFailure(
+                f"Backend {self.name} needs the client capability {flight.lacks!r} for this, which was not declared.",
+                rpc_code=types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+                data={"requiredCapabilities": {flight.lacks: {}}},
+            )
         raise BackendTimeout(
             f"Backend {self.name} did not answer {method} within {timeout_s:g} s and was told to stop.",
             hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer.",
@@ -241,6 +252,7 @@ class Connection:
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Relay what a legacy server asks to the caller it is meant for."""
         self.pushed.add(method)
+        needed = _NEEDED.get(method)
         if len(self._in_flight) > 1:
             raise MCPError(
                 types.INTERNAL_ERROR,
@@ -250,6 +262,10 @@ class Connection:
         try:
             if self._in_flight:
                 (flight,) = self._in_flight
+                if needed is not None and needed not in flight.channel.capabilities:
+                    flight.lacks = needed
+                    flight.scope.cancel()
+                    raise MCPError(types.INVALID_REQUEST, f"the client has not declared {needed}")
                 return await flight.ask(method, params)
             if self._opened_for is not None:
                 return await self._opened_for.ask(method, params)

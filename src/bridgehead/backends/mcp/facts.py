@@ -16,7 +16,6 @@ class Facts:
         discovered: Its `server/discover` result.
         sse: It only speaks the HTTP+SSE transport of 2024-11-05.
         dual: A modern server that speaks the older generation too.
-        asks: It has sent requests to its client (sampling, elicitation) in the middle of a call.
         asks_roots: It has asked for its client's roots.
     """
 
@@ -24,7 +23,6 @@ class Facts:
     discovered: Mapping[str, Any] | None = None
     sse: bool | None = None
     dual: bool | None = None
-    asks: bool | None = None
     asks_roots: bool | None = None
 
     def as_dict(self) -> dict[str, Any]:

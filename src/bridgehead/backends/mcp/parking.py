@@ -18,6 +18,7 @@ import anyio.abc
 from bridgehead.core import Call, Channel, Era, Outcome
 from bridgehead.core.errors import BackendUnavailable, BridgeError, StateInvalid
 
+_SETTLE_S = 0.05
 PARKED_FOR_S = 900.0
 """How long a parked call waits for its answers."""
 
@@ -134,6 +135,9 @@ class ParkingLot:
             parked.take_up(call.channel, call.answers or {})
         try:
             await parked.news.wait()
+            if parked.questions:
+                # A server may ask several things at once; all of them go out together.
+                await anyio.sleep(_SETTLE_S)
         except BaseException:
             # The caller left while its call was running, not while it was parked: the call ends too.
             parked.scope.cancel()

@@ -1,8 +1,9 @@
 """Which session a call goes over.
 
 One main session serves nearly everything. A legacy server learns its client's capabilities once a session, so callers that can
-be asked for something get sessions that say so: one for each set of capabilities, shared, until the server is seen to ask;
-from then on one a caller, because a question does not say which call it belongs to.
+be asked for something get sessions that say so, pooled by the set of capabilities. Such a session carries one call at a time,
+because a question of a legacy server does not say which call it belongs to. Roots are a caller's own, so a server that asks
+for them gets a session for each caller.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from bridgehead.backends.mcp.facts import Facts
 from bridgehead.core import Channel, Era
 from bridgehead.core.errors import BackendUnavailable
 
+MOST_SESSIONS = 8
+"""Sessions for one set of capabilities; beyond them calls share, and a question that could be for either is refused."""
 _ASKABLE = ("sampling", "elicitation", "roots")
 
 
@@ -64,77 +67,78 @@ class Sessions:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._open: dict[Key, Connection] = {}
+        self._open: dict[Key, list[Connection]] = {}
         self._opening: dict[Key, anyio.Lock] = {}
 
     def close_all(self) -> None:
         """End every further session."""
-        for connection in self._open.values():
-            connection.close()
+        for connections in self._open.values():
+            for connection in connections:
+                connection.close()
         self._open.clear()
 
     @asynccontextmanager
     async def lease(self, main: Connection, channel: Channel) -> AsyncIterator[Connection]:
         """The session for a call of this caller, for the time of the call."""
         wanted = askable(channel.capabilities) if channel.can_ask else {}
-        if not wanted or (main.is_modern and not await self._may_speak_legacy(channel)):
-            yield main
-            return
-        facts = self._source.facts
-        alone = facts.asks is not False or ("roots" in wanted and facts.asks_roots is not False)
-        if not alone:
+        if main.is_modern and (channel.era is not Era.LEGACY or self._source.facts.dual is False):
+            # A modern server asks by its results, over the main session.
+            wanted = {}
+        rooted = "roots" in wanted and self._source.facts.asks_roots is not False
+        if not rooted:
             wanted.pop("roots", None)
         if not wanted:
             yield main
             return
         try:
-            connection = await self._session(wanted, channel, alone=alone)
+            connection = await self._session(wanted, channel, rooted=rooted)
         except BackendUnavailable:
             if not main.is_modern:
                 raise
             await self._source.learn(dual=False)
             yield main
             return
-        passing = alone and channel.session is None
+        connection.leases += 1
         try:
             yield connection
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._note(connection, "roots" in wanted)
-            if passing:
+            connection.leases -= 1
+            if rooted and self._source.facts.asks_roots is None:
+                with anyio.CancelScope(shield=True):
+                    await self._source.learn(asks_roots="roots/list" in connection.pushed)
+            if rooted and channel.session is None:
                 connection.close()
+            self._sweep()
 
-    async def _may_speak_legacy(self, channel: Channel) -> bool:
-        """Whether a caller of the older generation should be given a session of its own generation with a modern server."""
-        return channel.era is Era.LEGACY and self._source.facts.dual is not False
-
-    async def _session(self, wanted: Mapping[str, Any], channel: Channel, *, alone: bool) -> Connection:
-        if alone and channel.session is None:
-            return await self._source.open(wanted, legacy=True, opened_for=channel)
-        key = Key(json.dumps(wanted, sort_keys=True), channel.session if alone else None)
+    async def _session(self, wanted: Mapping[str, Any], channel: Channel, *, rooted: bool) -> Connection:
+        """A session that is in no other call's way, or the least busy one where there are many."""
+        opened_for = channel if rooted else None
+        if rooted and channel.session is None:
+            return await self._source.open(wanted, legacy=True, opened_for=opened_for)
+        key = Key(json.dumps(wanted, sort_keys=True), channel.session if rooted else None)
         async with self._opening.setdefault(key, anyio.Lock()):
-            known = self._open.get(key)
-            if known is not None and known.is_open:
-                return known
-            connection = await self._source.open(wanted, legacy=True, opened_for=channel if alone else None)
-            self._open[key] = connection
-        if alone:
-
-            async def forget() -> None:
-                self._opening.pop(key, None)
-                gone = self._open.pop(key, None)
-                if gone is not None:
-                    gone.close()
-
-            channel.on_close(forget)
+            usable = sorted(
+                (connection for connection in self._open.get(key, ()) if connection.is_open),
+                key=lambda connection: connection.leases,
+            )
+            if usable and (not usable[0].leases or len(usable) >= MOST_SESSIONS):
+                return usable[0]
+            connection = await self._source.open(wanted, legacy=True, opened_for=opened_for)
+            if rooted and not usable:
+                channel.on_close(lambda: self._forget(key))
+            self._open[key] = [*usable, connection]
         return connection
 
-    async def _note(self, connection: Connection, declared_roots: bool) -> None:
-        """Learn from a call whether this server asks its client for things."""
-        facts = self._source.facts
-        asks = bool(connection.pushed & {"sampling/createMessage", "elicitation/create"})
-        if asks != bool(facts.asks) or facts.asks is None:
-            # Once seen, it stays known: that one call did not ask says nothing about the next.
-            await self._source.learn(asks=asks or bool(facts.asks))
-        if declared_roots and facts.asks_roots is None:
-            await self._source.learn(asks_roots="roots/list" in connection.pushed)
+    async def _forget(self, key: Key) -> None:
+        """End the sessions of a caller that has gone."""
+        self._opening.pop(key, None)
+        for connection in self._open.pop(key, ()):
+            connection.close()
+
+    def _sweep(self) -> None:
+        """Keep one idle session a key."""
+        for key, connections in self._open.items():
+            idle = [connection for connection in connections if not connection.leases]
+            for connection in idle[1:]:
+                connection.close()
+            self._open[key] = [connection for connection in connections if connection not in idle[1:]]

@@ -2,8 +2,9 @@
 
 from bridgehead.surfaces.mcp.doors import Doors
 from bridgehead.surfaces.mcp.full import FullSurface, Inside
+from bridgehead.surfaces.mcp.ports import Authenticator
 from bridgehead.surfaces.mcp.sealing import Seal
 from bridgehead.surfaces.mcp.stdio import serve_on_stdio
 from bridgehead.surfaces.mcp.wire import McpEndpoints, is_loopback
 
-__all__ = ["Doors", "FullSurface", "Inside", "McpEndpoints", "Seal", "is_loopback", "serve_on_stdio"]
+__all__ = ["Authenticator", "Doors", "FullSurface", "Inside", "McpEndpoints", "Seal", "is_loopback", "serve_on_stdio"]

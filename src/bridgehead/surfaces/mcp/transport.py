@@ -93,7 +93,7 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
         return b"mcp-session-id", (self.mcp_session_id or "").encode()
 
 
-class AdaptiveManager(StreamableHTTPSessionManager):
+class AdaptiveSessions(StreamableHTTPSessionManager):
     """The SDK's manager, with sessions of the kind above."""
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:

@@ -29,7 +29,7 @@ from bridgehead.surfaces.mcp.full import CALLER_KEY, FullSurface, Inside
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
 from bridgehead.surfaces.mcp.ports import Authenticator
 from bridgehead.surfaces.mcp.sdk import has_session
-from bridgehead.surfaces.mcp.transport import MESSAGE_KEY, AdaptiveManager
+from bridgehead.surfaces.mcp.transport import MESSAGE_KEY, AdaptiveSessions
 
 log = structlog.get_logger(__name__)
 
@@ -56,12 +56,12 @@ class McpEndpoints:
         self._doors = doors
         self._max_body_bytes = max_body_bytes
         self._surfaces: dict[str | None, FullSurface] = {}
-        self._managers: dict[str | None, AdaptiveManager] = {}
+        self._managers: dict[str | None, AdaptiveSessions] = {}
         enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
         for group in (None, *enabled):
             surface = FullSurface(inside, group)
             self._surfaces[group] = surface
-            self._managers[group] = AdaptiveManager(
+            self._managers[group] = AdaptiveSessions(
                 surface.server, max_request_body_size=max_body_bytes + 1
             )
 
@@ -81,7 +81,7 @@ class McpEndpoints:
                     surface.end_streams()
                 tasks.cancel_scope.cancel()
 
-    async def _keep(self, manager: AdaptiveManager, ready: anyio.Event) -> None:
+    async def _keep(self, manager: AdaptiveSessions, ready: anyio.Event) -> None:
         async with manager.run():
             ready.set()
             await anyio.sleep_forever()
@@ -94,6 +94,8 @@ class McpEndpoints:
             await _send_refusal(refusal, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Blanks around a value are no part of it (RFC 9110, section 5.5), but not every HTTP parser takes them off.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         headers = Headers(scope=scope)
         self._check_doors(headers)
         scope[CALLER_KEY] = self._authenticate(scope, headers)
@@ -117,7 +119,7 @@ class McpEndpoints:
     async def _post(
         self,
         surface: FullSurface,
-        manager: AdaptiveManager,
+        manager: AdaptiveSessions,
         headers: Headers,
         connection: tuple[Scope, Receive, Send],
     ) -> None:
@@ -137,7 +139,7 @@ class McpEndpoints:
         await manager.handle_request(_accepting_both(scope, headers), _replay(body, trailing, receive), send)
 
     def _answer_list_is_ours(
-        self, manager: AdaptiveManager, message: Mapping[str, Any], headers: Headers
+        self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers
     ) -> bool:
         """Whether a list request is an ordinary one: well-formed, of a known session or a valid modern envelope."""
         params: Any = message.get("params") or {}
