@@ -9,13 +9,13 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
-import anyio.abc
+import anyio.to_thread
 import structlog
 from starlette.requests import Request
 
@@ -32,15 +32,15 @@ from bridgehead.config import (
     resolve,
 )
 from bridgehead.core import Call, Clock, Outcome, SystemClock
-from bridgehead.core.logs import configure_logs
 from bridgehead.core.errors import BackendNotFound, Forbidden
+from bridgehead.core.logs import configure_logs
 from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
 from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
-from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
 from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, open_engine
 from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
+from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
 from bridgehead.surfaces.mcp import Authenticator as KnowsCallers
 from bridgehead.surfaces.mcp import Doors, Inside, McpEndpoints, Seal, is_loopback, serve_on_stdio
 
@@ -109,13 +109,13 @@ class Probe:
 
 
 @asynccontextmanager
-async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str]) -> AsyncIterator[Bridge]:
+async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str]) -> AsyncGenerator[Bridge]:
     """A bridge with its backends coming up behind it, for as long as the context lasts.
 
     On leaving, every backend and all that it started has ended, and the audit log is written.
     """
     clock = SystemClock()
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    await anyio.Path(state_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = open_engine(state_dir / _DATABASE)
     audit = SqlAuditLog(engine)
     shelf = SqlShelf(engine, clock)
@@ -183,9 +183,7 @@ def _backends(settings: Settings, around: Surroundings, environ: Mapping[str, st
             except LaunchInvalid as error:
                 cause, state = error.sentence(), State.BROKEN
             else:
-                backends[name] = McpBackend(
-                    launch, backend, around, name=name, fingerprint=_fingerprint(launch)
-                )
+                backends[name] = McpBackend(launch, backend, around, name=name, fingerprint=_fingerprint(launch))
                 around.shelf.report(BackendStatus(name, State.STARTING, around.clock.now()))
                 continue
         around.shelf.report(BackendStatus(name, state, around.clock.now(), cause))
@@ -234,9 +232,7 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
     return run_until_signalled(lambda: serve_on(listener, settings, state_dir, authenticator))
 
 
-async def serve_on(
-    listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers
-) -> None:
+async def serve_on(listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers) -> None:
     """Serve on a socket that listens already, until cancelled, letting in whom `authenticator` knows."""
     server = settings.server
     doors = Doors(hosts=server.allowed_hosts, origins=server.allowed_origins)
@@ -294,7 +290,7 @@ async def _probe(settings: Settings, state_dir: Path, name: str) -> Probe:
     began = clock.monotonic()
     async with running(alone, state_dir / "probe", os.environ) as bridge:
         with anyio.move_on_after(backend.start_timeout_s + 5):
-            while bridge.catalog.statuses[name].state is State.STARTING:
+            while bridge.catalog.statuses[name].state is State.STARTING:  # noqa: ASYNC110 – statuses are not announced
                 await anyio.sleep(0.02)
         status = bridge.backends[name].status if name in bridge.backends else bridge.catalog.statuses[name]
         listing = bridge.catalog.snapshot.listings.get(name)

@@ -18,7 +18,7 @@ from bridgehead.surfaces.listener import listen, run_until_signalled
 class KnowsEverybody:
     """Takes every caller for the local owner."""
 
-    def caller(self, authorization: str | None, *, peer_is_loopback: bool) -> Caller:
+    def caller(self, authorization_header: str | None, *, peer_is_loopback: bool) -> Caller:
         """The local owner, whoever calls."""
         return LOCAL_OWNER
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +104,7 @@ def wait_until(condition: Any, *, within_s: float = 20) -> None:
 @contextmanager
 def running_bridge(
     tmp_path: Path, config: str, *, environ: Mapping[str, str] | None = None, suffix: str = "toml"
-) -> Iterator[Bridge]:
+) -> Generator[Bridge]:
     """A bridge with this configuration; ended with SIGTERM, which has to work."""
     file = tmp_path / f"bridgehead.{suffix}"
     file.write_text(config)

@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -66,21 +66,21 @@ class Heard:
         self.logs: list[tuple[str, Any]] = []
         self.updated = anyio.Event()
 
-    async def elicit(self, ctx: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    async def elicit(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
         """Answer a form with a colour, and agree to a URL."""
         self.asked.append(params.message)
         if isinstance(params, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept")
         return types.ElicitResult(action="accept", content={"colour": "green"})
 
-    async def sample(self, ctx: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+    async def sample(self, context: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
         """Be the model."""
         self.asked.append("sample")
         return types.CreateMessageResult(
             role="assistant", content=types.TextContent(type="text", text="hi"), model="test-model"
         )
 
-    async def roots(self, ctx: Any) -> types.ListRootsResult:
+    async def roots(self, context: Any) -> types.ListRootsResult:
         """Have one root."""
         self.asked.append("roots")
         return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///work"))])
@@ -96,10 +96,11 @@ class Heard:
 
 
 @asynccontextmanager
-async def client(bridge: Bridge, front: str, heard: Heard, *, group: str = "") -> AsyncIterator[Client]:
+async def client(bridge: Bridge, front: str, heard: Heard, *, group: str = "") -> AsyncGenerator[Client]:
     """The SDK's client, in one generation, that can be asked for everything."""
-    async with httpx2.AsyncClient(headers=bridge.auth, timeout=30) as http:
-        async with Client(
+    async with (
+        httpx2.AsyncClient(headers=bridge.auth, timeout=30) as http,
+        Client(
             streamable_http_client(f"{bridge.url}/mcp{group}", http_client=http),
             mode="legacy" if front == "legacy" else MODERN,
             elicitation_callback=heard.elicit,
@@ -109,8 +110,9 @@ async def client(bridge: Bridge, front: str, heard: Heard, *, group: str = "") -
             message_handler=heard.message,
             log_level="info",
             read_timeout_seconds=20,
-        ) as made:
-            yield made
+        ) as made,
+    ):
+        yield made
 
 
 def said(result: types.CallToolResult) -> str:
@@ -206,18 +208,20 @@ async def test_a_listen_stream_hears_of_changed_resources(bridge: Bridge, backen
 
 async def test_a_request_state_is_good_for_its_own_call_alone(bridge: Bridge) -> None:
     """The attack this stops: take the state of one tool's question and spend it on another tool, or change it."""
-    meta = {
+    meta: dict[str, Any] = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     }
     headers = {
-        **bridge.auth, "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MODERN,
+        **bridge.auth,
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": MODERN,
         "Mcp-Method": "tools/call",
     }
 
     async def send(http: httpx2.AsyncClient, tool: str, **more: Any) -> dict[str, Any]:
-        params = {"name": tool, "arguments": {}, "_meta": meta, **more}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        params: dict[str, Any] = {"name": tool, "arguments": {}, "_meta": meta, **more}
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         return (await http.post(f"{bridge.url}/mcp", json=body, headers={**headers, "Mcp-Name": tool})).json()
 
     for backend in BACKENDS:
@@ -234,12 +238,13 @@ async def test_a_request_state_is_good_for_its_own_call_alone(bridge: Bridge) ->
             assert '"colour":"red"' in right["result"]["content"][0]["text"]
 
 
-async def test_the_bearer_of_the_bridge_never_goes_upstream(tmp_path: Path) -> None:
+def test_the_bearer_of_the_bridge_never_goes_upstream(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     script = tmp_path / "headers.py"
     script.write_text(
         "import sys, uvicorn\n"
-        f"port = int(sys.argv[1])\nsys.argv = ['asking.py', 'modern', '0']\nsource = open({str(SERVERS / 'asking.py')!r}).read()\n"
+        "port = int(sys.argv[1])\nsys.argv = ['asking.py', 'modern', '0']\n"
+        f"source = open({str(SERVERS / 'asking.py')!r}).read()\n"
         "exec(source[: source.index('if len(sys.argv) > 2')])\n"
         "inner = server().streamable_http_app()\n"
         "async def app(scope, receive, send):\n"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.spine.bridge import plain, running_bridge, wait_until
+from tests.spine.bridge import BIN, plain, running_bridge, wait_until
 
 
 def test_the_good_tools_are_there_although_other_backends_fail(tmp_path: Path) -> None:
@@ -143,12 +143,10 @@ def test_a_second_bridge_on_the_same_port_says_what_to_do(tmp_path: Path) -> Non
         port = bridge.url.rpartition(":")[2]
         other = tmp_path / "other"
         other.mkdir()
-        status = os.spawnlp(
-            os.P_WAIT, "sh", "sh", "-c",
-            f"{bridge.process.args[0]} serve --port {port} --state-dir {other} > {other}/out 2>&1",  # pyright: ignore
-        )
-        assert status == 1
-        assert "--port" in (other / "out").read_text()
+        command = [str(BIN / "bridgehead"), "serve", "--port", port, "--state-dir", str(other)]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert second.returncode == 1
+        assert "--port" in second.stderr
         assert bridge.process.poll() is None
 
 

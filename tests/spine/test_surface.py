@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -167,11 +168,16 @@ def test_a_wrong_content_type_is_refused(bridge: Bridge) -> None:
 
 
 def test_headers_that_contradict_the_body_are_refused(bridge: Bridge) -> None:
-    meta = {
+    meta: dict[str, Any] = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "one__echo", "_meta": meta}}
+    body: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": 9,
+        "method": "tools/call",
+        "params": {"name": "one__echo", "_meta": meta},
+    }
     for wrong in ({"Mcp-Method": "tools/list"}, {"Mcp-Method": "tools/call", "Mcp-Name": "two__echo"}):
         response = post(bridge, json.dumps(body), **{"MCP-Protocol-Version": MODERN, **wrong})
         assert response.status_code == 400
@@ -180,9 +186,7 @@ def test_headers_that_contradict_the_body_are_refused(bridge: Bridge) -> None:
 
 
 def test_notifications_are_accepted_without_a_body(bridge: Bridge) -> None:
-    response = post(
-        bridge, '{"jsonrpc":"2.0","method":"notifications/x"}', **{"MCP-Protocol-Version": MODERN}
-    )
+    response = post(bridge, '{"jsonrpc":"2.0","method":"notifications/x"}', **{"MCP-Protocol-Version": MODERN})
     assert response.status_code == 202
     assert response.content == b""
 

@@ -1,3 +1,3 @@
 """Adapters to everything that can answer a call. Each package is one kind; none knows another."""
 
-__all__: list[str] = []
+__all__ = ()

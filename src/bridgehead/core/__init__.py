@@ -15,6 +15,7 @@ from bridgehead.core.call import (
 )
 from bridgehead.core.errors import BridgeError, Kind
 from bridgehead.core.ids import Clock, SystemClock, new_id
+from bridgehead.core.json import as_mapping
 
 __all__ = [
     "BridgeError",
@@ -32,5 +33,6 @@ __all__ = [
     "Route",
     "Silence",
     "SystemClock",
+    "as_mapping",
     "new_id",
 ]

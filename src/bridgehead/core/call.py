@@ -141,7 +141,9 @@ class Silence:
 
     async def ask(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Never reached, since `can_ask` is false and no capability is declared."""
-        raise AssertionError(f"{method} was sent to a caller that declared no capability")
+        raise AssertionError(
+            f"{method} ({len(params or {})} parameters) was sent to a caller that declared no capability"
+        )
 
     def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
         """There is no session that could end."""

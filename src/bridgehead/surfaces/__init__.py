@@ -1,3 +1,3 @@
 """Protocols in front of the gate. A surface turns bytes into a call and shows the outcome; it decides nothing."""
 
-__all__: list[str] = []
+__all__ = ()

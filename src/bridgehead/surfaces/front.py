@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 
 import structlog
 from starlette.applications import Starlette
@@ -58,15 +59,21 @@ def _error(status: int, code: str, message: str) -> Response:
 async def _ours(request: Request, error: Exception) -> Response:
     if not isinstance(error, BridgeError):
         return await _unexpected(request, error)
-    headers = {"www-authenticate": 'Bearer realm="bridgehead"'} if http_status(error.kind) == 401 else None
+    headers = (
+        {"www-authenticate": 'Bearer realm="bridgehead"'}
+        if http_status(error.kind) == HTTPStatus.UNAUTHORIZED
+        else None
+    )
     return JSONResponse(error_body(error), status_code=http_status(error.kind), headers=headers)
 
 
 async def _theirs(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 404:
-        return _error(404, "not_found", f"There is nothing at {request.url.path}. hint: the MCP endpoint is {MCP_PATH}.")
-    if status == 405:
+    if status == HTTPStatus.NOT_FOUND:
+        return _error(
+            404, "not_found", f"There is nothing at {request.url.path}. hint: the MCP endpoint is {MCP_PATH}."
+        )
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
         return _error(405, "method_not_allowed", f"{request.method} is not possible at {request.url.path}.")
     return _error(status, "http_error", "The request cannot be answered.")
 

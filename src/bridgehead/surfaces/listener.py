@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import anyio
-import anyio.abc
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
@@ -102,7 +101,7 @@ def listen(host: str, port: int) -> Listener:
             f"Port {port} on {host} cannot be had: {error.strerror}.",
             hint="stop what listens there, or choose another with --port (0 takes any free one).",
         ) from error
-    sock.setblocking(False)
+    sock.settimeout(0)
     shown = f"[{host}]" if ":" in host else host
     return Listener(sock, f"http://{shown}:{sock.getsockname()[1]}")
 

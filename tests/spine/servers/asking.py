@@ -66,8 +66,8 @@ async def ask(ctx: Any, params: types.CallToolRequestParams, names: list[str]) -
         return text(" | ".join(answer.model_dump_json(exclude_none=True, by_alias=True) for answer in answers))
     done = params.request_state or ""
     answered = [part for part in done.split("\n") if part]
-    for answer in (params.input_responses or {}).values():
-        answered.append(answer.model_dump_json(exclude_none=True, by_alias=True))
+    given = (params.input_responses or {}).values()
+    answered.extend(answer.model_dump_json(exclude_none=True, by_alias=True) for answer in given)
     if len(answered) < len(names):
         question = QUESTIONS[names[len(answered)]][0]
         return types.InputRequiredResult(input_requests={"q": question}, request_state="\n".join(answered))
@@ -204,7 +204,10 @@ async def on_stdio() -> None:
 if len(sys.argv) > 2:
     app: ASGIApp = server().streamable_http_app()
     uvicorn.run(
-        BeforeItsTime(app) if GENERATION == "legacy" else app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error"
+        BeforeItsTime(app) if GENERATION == "legacy" else app,
+        host="127.0.0.1",
+        port=int(sys.argv[2]),
+        log_level="error",
     )
 else:
     anyio.run(on_stdio)

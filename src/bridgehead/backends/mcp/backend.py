@@ -8,7 +8,7 @@ nothing to wait for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,7 +31,7 @@ from bridgehead.backends.mcp.sessions import Sessions, askable
 from bridgehead.backends.mcp.stdio import Child, open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
-from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome
+from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome, as_mapping
 from bridgehead.core.errors import BackendUnavailable
 
 log = structlog.get_logger(__name__)
@@ -40,6 +40,7 @@ _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 30.0
 _STABLE_AFTER_S = 10.0
 _SETTLE_S = 0.05
+_LISTEN_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +182,7 @@ class McpBackend:
         return connection
 
     async def _begin(self, agreement: Agreement, *, sse: bool = False) -> Connection:
-        connection = Connection(
-            self.name, lambda: self._transport(sse=sse), agreement=agreement, capabilities={}
-        )
+        connection = Connection(self.name, lambda: self._transport(sse=sse), agreement=agreement, capabilities={})
         connection.on_notification = self._told
         await self._start(connection)
         return connection
@@ -215,7 +214,7 @@ class McpBackend:
         await self._tasks.start(connection.live, self._settings.start_timeout_s)
 
     @asynccontextmanager
-    async def _transport(self, *, sse: bool) -> AsyncIterator[tuple[Any, Child | None]]:
+    async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Child | None]]:
         if isinstance(self._launch, StdioLaunch):
             async with open_child(self.name, self._launch, self._around.environ) as (streams, child):
                 yield streams, child
@@ -261,29 +260,32 @@ class McpBackend:
         """Keep a `subscriptions/listen` stream open with a modern server, where it offers one."""
         capabilities = self._listing.capabilities
         offers = any(
-            isinstance(part, Mapping) and (part.get("listChanged") or part.get("subscribe"))
-            for part in (capabilities.get("tools"), capabilities.get("prompts"), capabilities.get("resources"))
+            as_mapping(capabilities.get(part)).get(promise)
+            for part in ("tools", "prompts", "resources")
+            for promise in ("listChanged", "subscribe")
         )
         while offers and connection.session is not None:
             self._rewatch = anyio.Event()
             try:
-                async with connection.session.listen_for_changes(tuple(+self._watched)) as events:
-                    # What changed while nobody listened is not told again, so look once.
-                    async with anyio.create_task_group() as waiting:
-                        waiting.start_soon(self._cancel_on_rewatch, waiting.cancel_scope)
-                        async for event in events:
-                            uri = getattr(event, "uri", None)
-                            if uri is None:
-                                self._changed.set()
-                            else:
-                                self._around.shelf.announce(self.name, str(uri))
-                        waiting.cancel_scope.cancel()
-            except Exception as error:  # the stream is a convenience; whatever ended it, it is opened again
+                async with (
+                    connection.session.listen_for_changes(tuple(+self._watched)) as events,
+                    anyio.create_task_group() as waiting,
+                ):
+                    waiting.start_soon(self._cancel_on_rewatch, waiting.cancel_scope)
+                    async for event in events:
+                        uri = getattr(event, "uri", None)
+                        if uri is None:
+                            self._changed.set()
+                        else:
+                            self._around.shelf.announce(self.name, str(uri))
+                    waiting.cancel_scope.cancel()
+            except Exception as error:  # noqa: BLE001 – whatever ended the stream, it is opened again
                 reason = innermost(error)
                 if isinstance(reason, MCPError) and reason.code == types.METHOD_NOT_FOUND:
                     return
                 log.info("the stream of changes was lost", backend=self.name, cause=str(reason))
-                await anyio.sleep(1)
+                await anyio.sleep(_LISTEN_AGAIN_S)
+                # What changed while nobody listened is not told again, so look once.
                 self._changed.set()
 
     async def _cancel_on_rewatch(self, scope: anyio.CancelScope) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.abc
@@ -77,7 +77,7 @@ class InFlight:
                     )
                 else:
                     await self.channel.log(params)
-        except Exception as error:  # a caller that cannot be told is no reason to end the session
+        except Exception as error:  # noqa: BLE001 – a caller that cannot be told is no reason to end the session
             log.info("news could not be told", cause=str(error))
         finally:
             self.telling = None
@@ -344,8 +344,7 @@ class Connection:
 def innermost(error: BaseException) -> BaseException:
     """The first leaf of an exception group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
-        group: BaseExceptionGroup[BaseException] = error
-        error = group.exceptions[0]
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 

@@ -6,7 +6,7 @@ own, its headers, lives in a thin client of its own over that pool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -47,16 +47,12 @@ def client_for(pool: SharedPool, headers: Mapping[str, str]) -> httpx2.AsyncClie
 
 
 @asynccontextmanager
-async def open_http(launch: HttpLaunch, pool: SharedPool) -> AsyncIterator[Any]:
+async def open_http(launch: HttpLaunch, pool: SharedPool) -> AsyncGenerator[Any]:
     """The stream pair of a session with the server at `launch.url`."""
     headers = {key: secret.reveal() for key, secret in launch.headers.items()}
     if launch.transport == "sse":
 
-        def factory(
-            headers: dict[str, Any] | None = None,
-            timeout: httpx2.Timeout | None = None,
-            auth: httpx2.Auth | None = None,
-        ) -> httpx2.AsyncClient:
+        def factory(headers: dict[str, Any] | None = None, *_: Any, **__: Any) -> httpx2.AsyncClient:
             return client_for(pool, headers or {})
 
         async with sse_client(launch.url, headers=headers, httpx_client_factory=factory) as streams:

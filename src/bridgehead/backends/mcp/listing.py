@@ -11,6 +11,7 @@ from mcp.shared.inbound import find_invalid_x_mcp_header
 
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.catalog import Definition, Listing
+from bridgehead.core import as_mapping
 
 log = structlog.get_logger(__name__)
 
@@ -67,8 +68,8 @@ async def _all_pages(backend: str, session: RelaySession, method: str, key: str)
             if error.code == types.METHOD_NOT_FOUND and not found:
                 return ()
             raise
-        items = page.get(key)
-        found.extend(item for item in items or () if isinstance(item, Mapping))
+        items: list[Any] = page.get(key) or []
+        found.extend(filter(None, map(as_mapping, items)))
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             return tuple(found)

@@ -1,7 +1,8 @@
-"""What is sent for a call, and the rounds of input that a modern server may ask for (MCP 2026-07-28, multi round-trip requests).
+"""What is sent for a call, and the rounds of input that a modern server may ask for.
 
-A modern caller gets the interim result and answers it itself. A caller of the older generation is asked here, by pushing each
-question to it, and the answers go back to the server in the next round.
+Rounds are the multi round-trip requests of MCP 2026-07-28. A modern caller gets the interim result and answers it itself. A
+caller of the older generation is asked here, by pushing each question to it, and the answers go back to the server in the next
+round.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import mcp_types as types
 
 from bridgehead.backends.mcp.connection import Connection, InFlight
 from bridgehead.backends.mcp.sdk import OWN_META_KEYS
-from bridgehead.core import Call, Channel, Era, Method, Outcome, new_id
+from bridgehead.core import Call, Channel, Era, Method, Outcome, as_mapping, new_id
 from bridgehead.core.errors import BackendUnavailable
 
 MOST_ROUNDS = 20
@@ -61,16 +62,15 @@ def declared(channel: Channel) -> dict[str, Any]:
         for key in ("sampling", "elicitation", "roots", "experimental")
         if isinstance(channel.capabilities.get(key), Mapping)
     }
-    extensions = channel.capabilities.get("extensions")
-    if isinstance(extensions, Mapping):
-        kept = {key: value for key, value in extensions.items() if key not in _NOT_RELAYED_EXTENSIONS}
-        if kept:
-            capabilities["extensions"] = kept
+    extensions = as_mapping(channel.capabilities.get("extensions"))
+    kept = {key: value for key, value in extensions.items() if key not in _NOT_RELAYED_EXTENSIONS}
+    if kept:
+        capabilities["extensions"] = kept
     return capabilities
 
 
 def _for_legacy(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A question as the older generation has it: asking for a visit to a URL needs an id there (MCP 2025-11-25, elicitation)."""
+    """A question as the older generation has it, where a visit to a URL needs an id (MCP 2025-11-25, elicitation)."""
     if params is not None and params.get("mode") == "url" and "elicitationId" not in params:
         return {**params, "elicitationId": new_id("elicitation")}
     return params
@@ -85,14 +85,12 @@ async def answer_rounds(call: Call, connection: Connection, channel: Channel, ti
     params = params_of(call)
     meta = request_meta(call, channel, modern=True)
     for _ in range(MOST_ROUNDS):
-        outcome = await connection.run(
-            call.method, params, flight=InFlight(channel), timeout_s=timeout_s, meta=meta
-        )
+        outcome = await connection.run(call.method, params, flight=InFlight(channel), timeout_s=timeout_s, meta=meta)
         if not outcome.needs_input or channel.era is Era.MODERN:
             return outcome
-        questions = outcome.result.get("inputRequests")
+        questions = as_mapping(outcome.result.get("inputRequests"))
         answers: dict[str, Any] = {}
-        if isinstance(questions, Mapping) and questions:
+        if questions:
             for key, question in questions.items():
                 answers[key] = dict(await channel.ask(str(question["method"]), _for_legacy(question.get("params"))))
         else:

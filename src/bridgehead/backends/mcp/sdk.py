@@ -9,7 +9,7 @@ request to the next; and what the peer asks and announces, unparsed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -123,7 +123,7 @@ class RelaySession(ClientSession):
             data["params"]["_meta"] = {**data["params"].get("_meta", {}), **meta}
         return await self._dispatcher.send_raw_request(method, data["params"], opts)
 
-    def spawn(self, task: Callable[[], Awaitable[None]]) -> None:
+    def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `task` for as long as the session lasts."""
         if self._task_group is not None:
             self._task_group.start_soon(task)

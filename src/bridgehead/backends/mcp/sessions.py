@@ -9,7 +9,7 @@ for them gets a session for each caller.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Hashable, Mapping
+from collections.abc import AsyncGenerator, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -34,9 +34,7 @@ class Source(Protocol):
         """What is known of the server."""
         ...
 
-    async def open(
-        self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None
-    ) -> Connection:
+    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
         """Open a further session.
 
         Raises:
@@ -78,7 +76,7 @@ class Sessions:
         self._open.clear()
 
     @asynccontextmanager
-    async def lease(self, main: Connection, channel: Channel) -> AsyncIterator[Connection]:
+    async def lease(self, main: Connection, channel: Channel) -> AsyncGenerator[Connection]:
         """The session for a call of this caller, for the time of the call."""
         wanted = askable(channel.capabilities) if channel.can_ask else {}
         if main.is_modern and (channel.era is not Era.LEGACY or self._source.facts.dual is False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import PIPE
@@ -26,6 +26,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from bridgehead.config import StdioLaunch
+from bridgehead.core import as_mapping
 from bridgehead.core.errors import BackendUnavailable
 
 BASE_ENVIRONMENT = (
@@ -87,7 +88,9 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 
 
 @asynccontextmanager
-async def open_child(name: str, launch: StdioLaunch, environ: Mapping[str, str]) -> AsyncIterator[tuple[Streams, Child]]:
+async def open_child(
+    name: str, launch: StdioLaunch, environ: Mapping[str, str]
+) -> AsyncGenerator[tuple[Streams, Child]]:
     """Start the server; on leaving, end it and everything it started.
 
     Raises:
@@ -97,7 +100,12 @@ async def open_child(name: str, launch: StdioLaunch, environ: Mapping[str, str])
     env |= {key: secret.reveal() for key, secret in launch.env.items()}
     try:
         process = await anyio.open_process(
-            [launch.command, *launch.args], stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=launch.cwd, env=env,
+            [launch.command, *launch.args],
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=launch.cwd,
+            env=env,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -142,7 +150,7 @@ async def exited(process: anyio.abc.Process, within_s: float) -> bool:
     """Whether the process ends within that time."""
     with anyio.move_on_after(within_s):
         # Not `wait()`: it also waits for the pipes, which a grandchild may hold open.
-        while process.returncode is None:
+        while process.returncode is None:  # noqa: ASYNC110 – see above
             await anyio.sleep(_POLL_S)
     return process.returncode is not None
 
@@ -181,9 +189,10 @@ def _parse(child: Child, line: bytes) -> types.JSONRPCMessage | None:
         return None
     try:
         decoded: Any = orjson.loads(line)
-        if isinstance(decoded, dict) and "result" in decoded and isinstance(decoded.get("id"), int | str):
+        answer = as_mapping(decoded)
+        if "result" in answer and isinstance(answer.get("id"), int | str):
             # Results can be large and are relayed as they are; only the envelope matters here.
-            return types.JSONRPCResponse.model_construct(jsonrpc="2.0", id=decoded["id"], result=decoded["result"])
+            return types.JSONRPCResponse.model_construct(jsonrpc="2.0", id=answer["id"], result=answer["result"])
         return types.jsonrpc_message_adapter.validate_python(decoded, by_name=False)
     except (orjson.JSONDecodeError, ValidationError):
         child.skipped_lines += 1

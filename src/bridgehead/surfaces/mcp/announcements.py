@@ -50,7 +50,11 @@ class Announcements:
     def add(self, session: Connection) -> Callable[[], None]:
         """Announce to a session of the older generation, until the returned function is called."""
         self._sessions.setdefault(session, set())
-        return lambda: self._sessions.pop(session, None) and None
+
+        def forget() -> None:
+            self._sessions.pop(session, None)
+
+        return forget
 
     def watch(self, session: Connection, uri: str) -> None:
         """Announce changes of that resource to the session."""
@@ -68,7 +72,11 @@ class Announcements:
         """Deliver events to a stream, until the returned function is called."""
         token = object()
         self._listeners[token] = listener
-        return lambda: self._listeners.pop(token, None) and None
+
+        def forget() -> None:
+            self._listeners.pop(token, None)
+
+        return forget
 
     def _emit(self, event: ServerEvent) -> None:
         for listener in tuple(self._listeners.values()):

@@ -20,7 +20,10 @@ class Doors:
         if host is None or not self._is_ours(host.lower()):
             return 421, "This bridge does not answer for that Host. hint: add it to `allowed_hosts` under [server]."
         if origin is not None and not self._is_welcome(origin.lower().rstrip("/")):
-            return 403, "Pages of that Origin may not call this bridge. hint: add it to `allowed_origins` under [server]."
+            return (
+                403,
+                "Pages of that Origin may not call this bridge. hint: add it to `allowed_origins` under [server].",
+            )
         return None
 
     def _is_ours(self, host: str) -> bool:

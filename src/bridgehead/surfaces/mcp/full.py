@@ -23,7 +23,7 @@ from pydantic import BaseModel
 
 from bridgehead import __version__
 from bridgehead.catalog import Catalog
-from bridgehead.core import BridgeError, Call, Caller, CallId, Clock, Era, Method, new_id
+from bridgehead.core import BridgeError, Call, Caller, CallId, Clock, Era, Method, as_mapping, new_id
 from bridgehead.surfaces.mcp.announcements import Announcements
 from bridgehead.surfaces.mcp.channel import LEVEL_KEY, FrontChannel
 from bridgehead.surfaces.mcp.failures import as_rpc_error, as_tool_result, is_for_the_model
@@ -149,7 +149,7 @@ class FullSurface:
         validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
         return _enveloped(await self._relay(ctx, None), ctx)
 
-    async def _relay(self, ctx: Context, params: Any) -> dict[str, Any]:
+    async def _relay(self, ctx: Context, _params: Any) -> dict[str, Any]:
         """Run `tools/call`, `prompts/get`, `resources/read` or `completion/complete`."""
         raw: Mapping[str, Any] = ctx.params or {}
         method = Method(ctx.method)
@@ -262,7 +262,7 @@ class FullSurface:
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {}
+    return dict(as_mapping(value))
 
 
 def _enveloped(result: dict[str, Any], ctx: Context) -> dict[str, Any]:
@@ -280,13 +280,10 @@ def _enveloped(result: dict[str, Any], ctx: Context) -> dict[str, Any]:
 def _without_connection_meta(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result without the `_meta` keys that belong to the backend's own connection."""
     relayed = dict(result)
-    meta = relayed.get("_meta")
-    if isinstance(meta, Mapping):
-        kept = {key: value for key, value in meta.items() if key not in _CONNECTION_META}
+    if "_meta" in relayed:
+        kept = {key: value for key, value in as_mapping(relayed["_meta"]).items() if key not in _CONNECTION_META}
         if kept:
             relayed["_meta"] = kept
         else:
             del relayed["_meta"]
     return relayed
-
-

@@ -14,7 +14,7 @@ import orjson
 
 from bridgehead import __version__
 from bridgehead.catalog import Definition, Entry, Snapshot, View
-from bridgehead.core import Era
+from bridgehead.core import Era, as_mapping
 
 SERVER_IDENTITY = {"name": "bridgehead", "title": "Bridgehead", "version": __version__}
 LISTS_FRESH_MS = 5_000
@@ -83,8 +83,7 @@ def _shown(view: View, method: str, era: Era) -> Iterable[Definition]:
 
 def _for_legacy(tool: Definition) -> Definition:
     """Clients of the older generation refuse a whole list for an output schema that is no object (MCP 2025-11-25, tools)."""
-    schema = tool.get("outputSchema")
-    if schema is None or (isinstance(schema, Mapping) and schema.get("type") == "object"):
+    if "outputSchema" not in tool or as_mapping(tool["outputSchema"]).get("type") == "object":
         return tool
     return {key: value for key, value in tool.items() if key != "outputSchema"}
 

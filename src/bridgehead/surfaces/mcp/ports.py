@@ -23,7 +23,7 @@ class Gate(Protocol):
 class Authenticator(Protocol):
     """Tells who is calling."""
 
-    def caller(self, authorization: str | None, *, peer_is_loopback: bool) -> Caller:
+    def caller(self, authorization_header: str | None, *, peer_is_loopback: bool) -> Caller:
         """The caller behind an `Authorization` header.
 
         Raises:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-import anyio.abc
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
@@ -43,11 +42,11 @@ async def _answer_discovery(
     """Pass everything on but `server/discover` requests, and answer those."""
     async with passed:
         async for item in read:
-            if isinstance(item, SessionMessage) and isinstance(item.message, types.JSONRPCRequest):
-                if item.message.method == "server/discover":
-                    answer = types.JSONRPCResponse(jsonrpc="2.0", id=item.message.id, result=_discovery(surface))
-                    await write.send(SessionMessage(answer))
-                    continue
+            message = item.message if isinstance(item, SessionMessage) else None
+            if isinstance(message, types.JSONRPCRequest) and message.method == "server/discover":
+                answer = types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=_discovery(surface))
+                await write.send(SessionMessage(answer))
+                continue
             await passed.send(item)
 
 
@@ -63,5 +62,3 @@ def _discovery(surface: FullSurface) -> dict[str, Any]:
         "cacheScope": "private",
         "_meta": {types.SERVER_INFO_META_KEY: SERVER_IDENTITY},
     }
-
-

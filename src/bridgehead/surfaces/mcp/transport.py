@@ -71,7 +71,9 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
             except (anyio.EndOfStream, anyio.ClosedResourceError):
                 if not streaming:
                     gone = {"code": types.INTERNAL_ERROR, "message": "The session ended before the request did."}
-                    await _send_json(send, 500, orjson.dumps({"jsonrpc": "2.0", "id": None, "error": gone}), self._session)
+                    await _send_json(
+                        send, 500, orjson.dumps({"jsonrpc": "2.0", "id": None, "error": gone}), self._session
+                    )
                 else:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return

@@ -8,7 +8,7 @@ answered here, from ready bytes; anything about them that is unusual falls throu
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from bridgehead.core import BridgeError, Era
+from bridgehead.core import BridgeError, Era, as_mapping
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.surfaces.mcp.doors import Doors
 from bridgehead.surfaces.mcp.full import CALLER_KEY, FullSurface, Inside
@@ -61,12 +61,10 @@ class McpEndpoints:
         for group in (None, *enabled):
             surface = FullSurface(inside, group)
             self._surfaces[group] = surface
-            self._managers[group] = AdaptiveSessions(
-                surface.server, max_request_body_size=max_body_bytes + 1
-            )
+            self._managers[group] = AdaptiveSessions(surface.server, max_request_body_size=max_body_bytes + 1)
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncGenerator[None]:
         """Serve sessions for as long as the context lasts, then end them."""
         async with anyio.create_task_group() as tasks:
             for group, manager in self._managers.items():
@@ -113,8 +111,12 @@ class McpEndpoints:
             await manager.handle_request(scope, receive, send)
         else:
             # Without a session there is nothing to stream or to end; clients that try a GET first go on with POST.
-            raise Refused(405, types.INVALID_REQUEST, f"{method} needs a session here; POST is the way in.",
-                          headers=((b"allow", b"POST"),))
+            raise Refused(
+                405,
+                types.INVALID_REQUEST,
+                f"{method} needs a session here; POST is the way in.",
+                headers=((b"allow", b"POST"),),
+            )
 
     async def _post(
         self,
@@ -138,12 +140,9 @@ class McpEndpoints:
             return
         await manager.handle_request(_accepting_both(scope, headers), _replay(body, trailing, receive), send)
 
-    def _answer_list_is_ours(
-        self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers
-    ) -> bool:
+    def _answer_list_is_ours(self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers) -> bool:
         """Whether a list request is an ordinary one: well-formed, of a known session or a valid modern envelope."""
-        params: Any = message.get("params") or {}
-        if "id" not in message or not isinstance(params, Mapping) or params.get("cursor"):
+        if "id" not in message or as_mapping(message.get("params")).get("cursor"):
             return False
         if _is_legacy(headers):
             return has_session(manager, headers.get("mcp-session-id", ""))
@@ -164,7 +163,9 @@ class McpEndpoints:
                 headers.get("authorization"), peer_is_loopback=peer is not None and is_loopback(peer[0])
             )
         except Unauthenticated as error:
-            raise _refusal_of(error, status=401, headers=((b"www-authenticate", b'Bearer realm="bridgehead"'),)) from error
+            raise _refusal_of(
+                error, status=401, headers=((b"www-authenticate", b'Bearer realm="bridgehead"'),)
+            ) from error
 
     async def _read(self, headers: Headers, receive: Receive) -> tuple[bytes, Message | None]:
         """The whole body, and the message that came after it, if any."""
@@ -207,9 +208,9 @@ def _parse(body: bytes) -> dict[str, Any]:
         raise Refused(400, types.PARSE_ERROR, f"The body is not JSON: {str(error)[:100]}.") from error
     if isinstance(message, list):
         raise Refused(400, types.INVALID_REQUEST, "Batches are not supported; send one message a request.")
-    if not isinstance(message, dict):
+    parsed = dict(as_mapping(message))
+    if not parsed:
         raise Refused(400, types.INVALID_REQUEST, "The body has to be one JSON-RPC message object.")
-    parsed: dict[str, Any] = message
     request_id = parsed.get("id")
     if "id" in parsed and (isinstance(request_id, bool) or not isinstance(request_id, int | str)):
         raise Refused(400, types.INVALID_REQUEST, "The id has to be a string or an integer.")
