@@ -229,11 +229,13 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
     configure_logs(settings.server.log_level)
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
-    return run_until_signalled(lambda: serve_on(listener, settings, state_dir, authenticator))
+    return run_until_signalled(lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop))
 
 
-async def serve_on(listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers) -> None:
-    """Serve on a socket that listens already, until cancelled, letting in whom `authenticator` knows."""
+async def serve_on(
+    listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers, *, stop: anyio.Event
+) -> None:
+    """Serve on a socket that listens already, until `stop` is set, letting in whom `authenticator` knows."""
     server = settings.server
     doors = Doors(hosts=server.allowed_hosts, origins=server.allowed_origins)
 
@@ -253,7 +255,7 @@ async def serve_on(listener: Listener, settings: Settings, state_dir: Path, auth
         log.info("listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends))
         try:
             async with endpoints.running():
-                await listener.serve(front, grace_s=server.shutdown_grace_s, idle=bridge.gate.wait_empty)
+                await listener.serve(front, stop, grace_s=server.shutdown_grace_s, idle=bridge.gate.wait_empty)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.Path(address).unlink(missing_ok=True)
@@ -263,9 +265,16 @@ def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
     configure_logs(settings.server.log_level)
 
-    async def main() -> None:
-        async with running(settings, state_dir, os.environ) as bridge:
+    async def main(stop: anyio.Event) -> None:
+        async with running(settings, state_dir, os.environ) as bridge, anyio.create_task_group() as tasks:
+
+            async def leave() -> None:
+                await stop.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(leave)
             await serve_on_stdio(bridge.inside, LOCAL_OWNER)
+            tasks.cancel_scope.cancel()
 
     return run_until_signalled(main)
 

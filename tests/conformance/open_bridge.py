@@ -28,7 +28,7 @@ def main(port: int, state_dir: Path, config: Path) -> int:
     configure_logs("info")
     settings = load(config, {})
     listener = listen("127.0.0.1", port)
-    return run_until_signalled(lambda: app.serve_on(listener, settings, state_dir, KnowsEverybody()))
+    return run_until_signalled(lambda stop: app.serve_on(listener, settings, state_dir, KnowsEverybody(), stop=stop))
 
 
 if __name__ == "__main__":

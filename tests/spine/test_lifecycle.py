@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.spine.bridge import BIN, plain, running_bridge, wait_until
+from tests.spine.bridge import BIN, SERVERS, plain, running_bridge, wait_until
 
 
 def test_the_good_tools_are_there_although_other_backends_fail(tmp_path: Path) -> None:
@@ -100,6 +103,80 @@ def test_a_server_that_dies_when_asked_for_its_generation_is_started_in_the_olde
     with running_bridge(tmp_path, f"[backends.b]\n{plain('dies-on-probe', journal)}") as bridge:
         bridge.wait_ready("b")
     assert json.loads(journal.read_text().splitlines()[0])["method"] == "initialize"
+
+
+@pytest.mark.parametrize(("mode", "count"), [("pages", 8), ("endless", 3)])
+def test_every_page_of_a_list_is_read_and_a_list_without_end_is_cut_off(tmp_path: Path, mode: str, count: int) -> None:
+    with running_bridge(tmp_path, f"[backends.b]\n{plain(mode)}") as bridge:
+        bridge.wait_ready("b")
+        assert len({name for name in bridge.tools() if name.startswith("b__")}) == count
+
+
+def test_a_call_in_flight_ends_within_the_grace_although_the_bridge_was_told_to_stop(tmp_path: Path) -> None:
+    with (
+        running_bridge(tmp_path, f"[backends.b]\n{plain()}", expect_exit=True) as bridge,
+        ThreadPoolExecutor() as threads,
+    ):
+        bridge.wait_ready("b")
+        call = threads.submit(bridge.call, "b__slow", {"seconds": 2})
+        wait_until(lambda: "tools/call" in bridge.log.read_text() or call.running())
+        time.sleep(0.5)
+        bridge.process.send_signal(signal.SIGTERM)
+        assert call.result()["result"]["content"][0]["text"] == "at last"
+        assert bridge.process.wait(20) == 0
+
+
+def test_a_call_has_the_time_that_its_own_tool_is_given(tmp_path: Path) -> None:
+    config = f"[backends.b]\ntimeout_s = 30\n{plain()}\n[backends.b.tool_timeouts_s]\nhang = 0.5\n"
+    with running_bridge(tmp_path, config) as bridge:
+        bridge.wait_ready("b")
+        began = time.monotonic()
+        assert bridge.call("b__hang")["result"]["_meta"]["bridgehead/error"]["code"] == "backend_timeout"
+        assert time.monotonic() - began < 10
+
+
+def test_a_server_is_listed_once_and_not_before_each_call(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with running_bridge(tmp_path, f"[backends.b]\n{plain('plain', journal)}") as bridge:
+        bridge.wait_ready("b")
+        for number in range(5):
+            bridge.call("b__echo", {"text": str(number)})
+            bridge.tools()
+    methods = [json.loads(line)["method"] for line in journal.read_text().splitlines()]
+    assert methods.count("tools/call") == 5
+    assert methods.count("tools/list") == 1
+
+
+def test_a_server_of_the_oldest_http_transport_is_found_and_called(tmp_path: Path) -> None:
+    script = tmp_path / "sse.py"
+    script.write_text(
+        "import sys, uvicorn\n"
+        "port = int(sys.argv[1])\n"
+        "sys.argv = ['asking.py', 'legacy', '0']\n"
+        f"source = open({str(SERVERS / 'asking.py')!r}).read()\n"
+        "exec(source[: source.index('if len(sys.argv) > 2')])\n"
+        "from mcp.server.sse import SseServerTransport\n"
+        "from starlette.applications import Starlette\n"
+        "from starlette.responses import Response\n"
+        "from starlette.routing import Mount, Route\n"
+        "transport = SseServerTransport('/messages/')\n"
+        "async def sse(request):\n"
+        "    async with transport.connect_sse(request.scope, request.receive, request._send) as (read, write):\n"
+        "        await serve_loop(server(), read, write, lifespan_state={})\n"
+        "    return Response()\n"
+        "routes = [Route('/sse', sse), Mount('/messages/', app=transport.handle_post_message)]\n"
+        "uvicorn.run(Starlette(routes=routes), host='127.0.0.1', port=port, log_level='error')\n"
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([sys.executable, str(script), str(port)]) as server:
+        try:
+            with running_bridge(tmp_path, f'[backends.b]\nurl = "http://127.0.0.1:{port}/sse"\n') as bridge:
+                bridge.wait_ready("b")
+                assert bridge.call("b__logs")["result"]["content"][0]["text"] == "logged"
+        finally:
+            server.kill()
 
 
 @pytest.mark.parametrize("mode", ["banner", "old", "no-tools"])

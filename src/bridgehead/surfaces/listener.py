@@ -42,11 +42,14 @@ class Listener:
     sock: socket.socket
     url: str
 
-    async def serve(self, app: ASGIApp, *, grace_s: float, idle: Callable[[], Awaitable[None]]) -> None:
-        """Serve `app` until cancelled, then stop in order.
+    async def serve(
+        self, app: ASGIApp, stop: anyio.Event, *, grace_s: float, idle: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Serve `app` until `stop` is set, then stop in order.
 
         Args:
             app: The application.
+            stop: Set from outside.
             grace_s: How long calls in flight may go on after the stop began.
             idle: Returns once no call is in flight.
         """
@@ -62,25 +65,22 @@ class Listener:
             )
         )
         async with anyio.create_task_group() as tasks:
-            # Shielded from the stop: uvicorn is asked to leave, not cancelled in the middle of an answer.
-            scope = anyio.CancelScope(shield=True)
 
             async def run() -> None:
-                with scope:
-                    await server.serve(sockets=[self.sock])
+                await server.serve(sockets=[self.sock])
+                # It ends by itself only when it could not start.
+                stop.set()
 
             tasks.start_soon(run)
-            try:
-                await anyio.sleep_forever()
-            finally:
-                with anyio.CancelScope(shield=True):
-                    for accepting in server.servers:
-                        accepting.close()
-                    with anyio.move_on_after(grace_s) as patience:
-                        await idle()
-                    if patience.cancelled_caught:
-                        log.warning("calls were still in flight when the grace ran out", grace_s=grace_s)
-                    server.should_exit = True
+            await stop.wait()
+            for accepting in getattr(server, "servers", ()):
+                accepting.close()
+            with anyio.move_on_after(grace_s) as patience:
+                await idle()
+            if patience.cancelled_caught:
+                log.warning("calls were still in flight when the grace ran out", grace_s=grace_s)
+            # uvicorn is asked to leave, not cancelled in the middle of an answer.
+            server.should_exit = True
 
 
 def listen(host: str, port: int) -> Listener:
@@ -106,8 +106,8 @@ def listen(host: str, port: int) -> Listener:
     return Listener(sock, f"http://{shown}:{sock.getsockname()[1]}")
 
 
-def run_until_signalled(main: Callable[[], Awaitable[None]]) -> int:
-    """Run `main` until it returns or SIGINT or SIGTERM comes; a second signal ends the process at once.
+def run_until_signalled(main: Callable[[anyio.Event], Awaitable[None]]) -> int:
+    """Run `main` with an event that SIGINT and SIGTERM set; a second signal ends the process at once.
 
     Returns:
         The exit code: 0, since being told to stop is no failure.
@@ -115,17 +115,18 @@ def run_until_signalled(main: Callable[[], Awaitable[None]]) -> int:
 
     async def supervise() -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_watch_signals, tasks.cancel_scope)
-            await main()
+            stop = anyio.Event()
+            tasks.start_soon(_watch_signals, stop)
+            await main(stop)
             tasks.cancel_scope.cancel()
 
     anyio.run(supervise, backend_options={"use_uvloop": os.name != "nt"})
     return 0
 
 
-async def _watch_signals(scope: anyio.CancelScope) -> None:
+async def _watch_signals(stop: anyio.Event) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for number in signals:
             log.info("stopping", signal=number.name)
-            scope.cancel()
+            stop.set()
             break

@@ -31,6 +31,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "die", "description": "Exit with code 7.", "inputSchema": {"type": "object"}},
     {"name": "rich", "description": "Return one of everything.", "inputSchema": {"type": "object"}},
     {"name": "big", "description": "Return many bytes.", "inputSchema": {"type": "object"}},
+    {"name": "slow", "description": "Answer after a while.", "inputSchema": {"type": "object"}},
     {"name": "grow", "description": "Add a tool and announce it.", "inputSchema": {"type": "object"}},
 ]
 RICH: dict[str, Any] = {
@@ -81,6 +82,9 @@ def call(request_id: Any, name: str, arguments: dict[str, Any]) -> None:
         send({"id": request_id, "result": RICH})
     elif name == "big":
         send({"id": request_id, "result": text("x" * arguments["bytes"])})
+    elif name == "slow":
+        time.sleep(arguments["seconds"])
+        send({"id": request_id, "result": text("at last")})
     elif name == "grow":
         TOOLS.append({"name": f"grown_{len(TOOLS)}", "inputSchema": {"type": "object"}})
         send({"method": "notifications/tools/list_changed"})
@@ -100,6 +104,12 @@ def answer(message: dict[str, Any]) -> None:
         result: dict[str, Any] = {"protocolVersion": version, "serverInfo": info}
         result["capabilities"] = {"prompts": {}} if MODE == "no-tools" else {"tools": {"listChanged": True}}
         send({"id": request_id, "result": result})
+    elif method == "tools/list" and MODE in ("pages", "endless"):
+        start = int(message.get("params", {}).get("cursor", "0"))
+        page: dict[str, Any] = {"tools": TOOLS[start : start + 3]}
+        if MODE == "endless" or start + 3 < len(TOOLS):
+            page["nextCursor"] = "0" if MODE == "endless" else str(start + 3)
+        send({"id": request_id, "result": page})
     elif method == "tools/list" and MODE != "no-tools":
         send({"id": request_id, "result": {"tools": TOOLS}})
     elif method == "prompts/list" and MODE == "no-tools":
