@@ -36,6 +36,7 @@ _META = {
     "io.modelcontextprotocol/clientInfo": {"name": "bridgehead-cli", "version": __version__},
 }
 _MAX_PAGES = 1_000
+_HEADER_MISMATCH = -32020
 _HEADER_SAFE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 Answer = Mapping[str, Any]
@@ -60,6 +61,12 @@ class BridgeRefused(BridgeError):
 
     kind = Kind.INTERNAL
     code = "refused"
+
+
+class HeadersMissing(BridgeRefused):
+    """The tool wants some of its arguments repeated as headers (MCP 2026-07-28, `x-mcp-header`)."""
+
+    code = "headers_missing"
 
 
 class BridgeClient:
@@ -103,7 +110,15 @@ class BridgeClient:
         Raises:
             ConfirmationRequired: The tool asks for something that the command line cannot answer.
         """
-        result = self._rpc("tools/call", {"name": name, "arguments": dict(arguments)}, group)
+        params = {"name": name, "arguments": dict(arguments)}
+        try:
+            result = self._rpc("tools/call", params, group)
+        except HeadersMissing:
+            # Few tools want this, so the list that says which is only fetched for them.
+            definition = next((tool for tool in self.tools(group) if tool.get("name") == name), {})
+            result = self._rpc(
+                "tools/call", params, group, _mirrored(mapping(definition.get("inputSchema")), arguments)
+            )
         if result.get("resultType", "complete") != "complete":
             raise ConfirmationRequired(
                 f"{name} asks for input before it goes on, which the command line cannot give.",
@@ -111,13 +126,16 @@ class BridgeClient:
             )
         return result
 
-    def _rpc(self, method: str, params: Mapping[str, Any], group: str | None) -> Answer:
+    def _rpc(
+        self, method: str, params: Mapping[str, Any], group: str | None, mirrored: Mapping[str, str] | None = None
+    ) -> Answer:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": _META}}
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "MCP-Protocol-Version": PROTOCOL,
             "Mcp-Method": method,
+            **(mirrored or {}),
         }
         if method == "tools/call":
             headers["Mcp-Name"] = _header_value(str(params["name"]))
@@ -185,6 +203,8 @@ class BridgeClient:
         error = mapping(mapping(body).get("error"))
         told = {**error, **mapping(error.get("data"))}
         message = error.get("message")
+        if error.get("code") == _HEADER_MISMATCH:
+            return HeadersMissing(str(message))
         hint = told.get("hint")
         text = message if isinstance(message, str) and message else f"The bridge answered with HTTP status {status}."
         if isinstance(hint, str):
@@ -209,6 +229,19 @@ def _header_value(name: str) -> str:
     if _HEADER_SAFE.fullmatch(name) and not name.startswith("=?base64?"):
         return name
     return f"=?base64?{base64.b64encode(name.encode()).decode('ascii')}?="
+
+
+def _mirrored(schema: Answer, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """The `Mcp-Param-*` headers for these arguments, by the schema's annotations, nested objects included."""
+    headers: dict[str, str] = {}
+    for name, part in mapping(schema.get("properties")).items():
+        wanted, value = mapping(part).get("x-mcp-header"), arguments.get(name)
+        if isinstance(wanted, str) and isinstance(value, str | int):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            headers[f"Mcp-Param-{wanted}"] = _header_value(text)
+        elif isinstance(value, Mapping):
+            headers |= _mirrored(mapping(part), mapping(value))
+    return headers
 
 
 def _events(content: bytes) -> Iterator[bytes]:
