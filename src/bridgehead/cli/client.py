@@ -115,10 +115,9 @@ class BridgeClient:
             result = self._rpc("tools/call", params, group)
         except HeadersMissing:
             # Few tools want this, so the list that says which is only fetched for them.
-            definition = next((tool for tool in self.tools(group) if tool.get("name") == name), {})
-            result = self._rpc(
-                "tools/call", params, group, _mirrored(mapping(definition.get("inputSchema")), arguments)
-            )
+            named = [tool for tool in self.tools(group) if tool.get("name") == name]
+            schema = mapping(named[0].get("inputSchema")) if named else {}
+            result = self._rpc("tools/call", params, group, _mirrored(schema, arguments))
         if result.get("resultType", "complete") != "complete":
             raise ConfirmationRequired(
                 f"{name} asks for input before it goes on, which the command line cannot give.",
