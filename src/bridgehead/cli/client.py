@@ -116,7 +116,7 @@ class BridgeClient:
         except HeadersMissing:
             # Few tools want this, so the list that says which is only fetched for them.
             named = [tool for tool in self.tools(group) if tool.get("name") == name]
-            schema = mapping(named[0].get("inputSchema")) if named else {}
+            schema: Answer = mapping(named[0].get("inputSchema")) if named else {}
             result = self._rpc("tools/call", params, group, _mirrored(schema, arguments))
         if result.get("resultType", "complete") != "complete":
             raise ConfirmationRequired(
