@@ -61,6 +61,8 @@ class Listener:
                 lifespan="off",
                 ws="none",
                 server_header=False,
+                # Nothing in front of the bridge is trusted to say where a caller is.
+                proxy_headers=False,
                 timeout_graceful_shutdown=_FLUSH_S,
             )
         )

@@ -24,13 +24,18 @@ class FrontChannel:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
+        self._capabilities: Mapping[str, Any] | None = None
         self.era = Era.MODERN if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else Era.LEGACY
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """The client's capabilities, as it declared them."""
-        declared = self._ctx.session.client_capabilities
-        return declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared is not None else {}
+        if self._capabilities is None:
+            declared = self._ctx.session.client_capabilities
+            self._capabilities = (
+                declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared is not None else {}
+            )
+        return self._capabilities
 
     @property
     def session(self) -> Hashable | None:

@@ -45,6 +45,7 @@ _RELAYED: dict[str, type[BaseModel]] = {
     "prompts/get": types.GetPromptRequestParams,
     "completion/complete": types.CompleteRequestParams,
 }
+RELAYED_METHODS = frozenset(_RELAYED)
 _MODERN_KEYS = ("resultType", "ttlMs", "cacheScope")
 
 
@@ -102,21 +103,13 @@ class FullSurface:
             self.server.add_request_handler(method, params_type, self._relay)
         # Registered apart: as constructor arguments they warn of their deprecation in 2026-07-28, which no client can help.
         self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
-        self.server.middleware.extend((self._greet, self._unpoliced))
+        # In place of the SDK's own, which makes a trace span of each request that nothing here collects.
+        self.server.middleware[:] = [self._around]
 
     def _write_instructions(self) -> str:
         snapshot = self._inside.catalog.snapshot
         view = snapshot.view(self._group)
         return self._inside.instructions(view, snapshot) if view is not None else ""
-
-    async def _greet(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Remember each client of the older generation once it is there, so that changes can be announced to it."""
-        result = await call_next(ctx)
-        if ctx.method == "notifications/initialized":
-            connection = connection_of(ctx)
-            forget = self.announcements.add(connection)
-            connection.exit_stack.callback(forget)
-        return result
 
     # --- lists
 
@@ -139,13 +132,18 @@ class FullSurface:
 
     # --- calls
 
-    async def _unpoliced(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Relay results as they are: the SDK would refuse or trim whatever its models do not have.
+    async def _around(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Relay results as they are, and remember each client of the older generation.
 
-        Requests are still checked against them, so what reaches a backend is well-formed.
+        The SDK would refuse or trim whatever its models do not have. Requests are still checked against them, so what reaches
+        a backend is well-formed. Clients with sessions are remembered so that changes can be announced to them.
         """
         if ctx.method not in _RELAYED or not connection_of(ctx).initialize_accepted:
-            return await call_next(ctx)
+            result = await call_next(ctx)
+            if ctx.method == "notifications/initialized":
+                connection = connection_of(ctx)
+                connection.exit_stack.callback(self.announcements.add(connection))
+            return result
         validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
         return _enveloped(await self._relay(ctx, None), ctx)
 

@@ -11,6 +11,7 @@ Uses what is private to the SDK's server transport; written against mcp 2.3 (pin
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,7 @@ import anyio
 import mcp_types as types
 import orjson
 from anyio.streams.memory import MemoryObjectReceiveStream
+from mcp.server._streamable_http_modern import handle_modern_request
 from mcp.server.streamable_http import (
     REQUEST_STREAM_BUFFER_SIZE,
     EventMessage,
@@ -27,10 +29,13 @@ from mcp.server.streamable_http import (
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.message import SessionMessage
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 MESSAGE_KEY = "bridgehead.message"
 """Where the wire leaves the message that it has parsed already."""
+
+BODY_KEY = "bridgehead.body"
+"""Where the wire leaves the body that it has read."""
 
 _KEEP_ALIVE_S = 15.0
 _KEEP_ALIVE = b": keep-alive\r\n\r\n"
@@ -96,7 +101,33 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
 
 
 class AdaptiveSessions(StreamableHTTPSessionManager):
-    """The SDK's manager, with sessions of the kind above."""
+    """The SDK's manager, with sessions of the kind above, for requests whose body has been read and measured already."""
+
+    async def handle_quiet(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a modern request about which nothing but its answer can be said: it wants neither progress nor logs.
+
+        A caller that hangs up cancels its request, as on the SDK's way, which costs three tasks and a channel more.
+        """
+        with anyio.CancelScope() as patience:
+            watcher = asyncio.ensure_future(_hung_up(receive))
+            watcher.add_done_callback(lambda _: patience.cancel())
+            body = scope[BODY_KEY]
+            try:
+                await handle_modern_request(
+                    self.app,
+                    self.security_settings,
+                    json_response=True,
+                    lifespan_state=self._lifespan_state,
+                    scope=scope,
+                    receive=_once(body),
+                    send=send,
+                )
+            finally:
+                watcher.cancel()
+
+    async def handle_read(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer any other request."""
+        await self._handle_request(scope, receive, send)
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         if self.max_sessions is not None and len(self._server_instances) >= self.max_sessions:
@@ -113,6 +144,21 @@ _STREAM_HEADERS = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+
+
+async def _hung_up(receive: Receive) -> None:
+    """Return once the caller has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _once(body: bytes) -> Receive:
+    """A `receive` that gives the body."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
 
 
 def _dump(message: types.JSONRPCMessage) -> bytes:

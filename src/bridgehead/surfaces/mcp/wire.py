@@ -25,11 +25,11 @@ from starlette.types import Message, Receive, Scope, Send
 from bridgehead.core import BridgeError, Era, as_mapping
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.surfaces.mcp.doors import Doors
-from bridgehead.surfaces.mcp.full import CALLER_KEY, FullSurface, Inside
+from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface, Inside
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
 from bridgehead.surfaces.mcp.ports import Authenticator
 from bridgehead.surfaces.mcp.sdk import has_session
-from bridgehead.surfaces.mcp.transport import MESSAGE_KEY, AdaptiveSessions
+from bridgehead.surfaces.mcp.transport import BODY_KEY, MESSAGE_KEY, AdaptiveSessions
 
 log = structlog.get_logger(__name__)
 
@@ -138,7 +138,12 @@ class McpEndpoints:
             extra = ((b"mcp-session-id", headers["mcp-session-id"].encode()),) if era is Era.LEGACY else ()
             await _send_json(send, 200, answer, extra)
             return
-        await manager.handle_request(_accepting_both(scope, headers), _replay(body, trailing, receive), send)
+        scope = _accepting_both(scope, headers)
+        if _is_quiet(message, headers) and trailing is None:
+            scope[BODY_KEY] = body
+            await manager.handle_quiet(scope, receive, send)
+        else:
+            await manager.handle_read(scope, _replay(body, trailing, receive), send)
 
     def _answer_list_is_ours(self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers) -> bool:
         """Whether a list request is an ordinary one: well-formed, of a known session or a valid modern envelope."""
@@ -229,6 +234,14 @@ def _parse(body: bytes) -> dict[str, Any]:
 def _is_legacy(headers: Headers) -> bool:
     version = headers.get("mcp-protocol-version")
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _is_quiet(message: Mapping[str, Any], headers: Headers) -> bool:
+    """Whether a modern request asks for nothing to be said while it runs."""
+    if _is_legacy(headers) or "id" not in message or message.get("method") not in RELAYED_METHODS:
+        return False
+    meta = as_mapping(as_mapping(message.get("params")).get("_meta"))
+    return "progressToken" not in meta and types.LOG_LEVEL_META_KEY not in meta
 
 
 def _accepting_both(scope: Scope, headers: Headers) -> Scope:
