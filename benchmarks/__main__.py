@@ -82,13 +82,13 @@ async def measure(lane: Lane, generation: Generation, number: int, *, seconds: f
         before = lane.cpu_s()
         echoed = await run_echo(door, f"{lane.prefix}echo", callers=callers, seconds=seconds, most=20_000)
         sample(f"echo ×{callers}", before, echoed)
-    times = 20 if seconds < 1 else 100
+    times = 100
     before = lane.cpu_s()
     listed, _ = await run_one_by_one(door, "tools/list", {}, times=times)
     sample("list", before, listed)
     before = lane.cpu_s()
     blob = {"name": f"{lane.prefix}blob", "arguments": {"kb": BLOB_KB}}
-    large, result = await run_one_by_one(door, "tools/call", blob, times=times // 5)
+    large, result = await run_one_by_one(door, "tools/call", blob, times=20)
     if len(result["content"][0]["text"]) != BLOB_KB * 1_024:
         raise RuntimeError(f"a result of {BLOB_KB} kB came back in another size through {lane.name}")
     sample("1 MB", before, large, size=BLOB_KB / 1_000)
