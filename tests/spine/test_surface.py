@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -217,3 +218,62 @@ def test_other_paths_answer_in_json(bridge: Bridge) -> None:
     response = bridge.get("/nonesuch")
     assert response.status_code == 404
     assert response.json()["error"]["code"] == "not_found"
+
+
+def legacy_session(bridge: Bridge) -> dict[str, str]:
+    """The headers of a session of the older generation."""
+    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    opened = post(bridge, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": info}))
+    headers = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+    assert post(bridge, '{"jsonrpc":"2.0","method":"notifications/initialized"}', **headers).status_code == 202
+    return headers
+
+
+def test_two_requests_under_one_id_at_once_get_each_their_own_answer(bridge: Bridge) -> None:
+    """Clients do that: one pools a session across its conversations and numbers each from one."""
+    headers = legacy_session(bridge)
+
+    def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+        return post(bridge, json.dumps(body), **headers).json()
+
+    with ThreadPoolExecutor() as threads:
+        slow = threads.submit(call, "two__slow", {"seconds": 1})
+        time.sleep(0.2)
+        quick = threads.submit(call, "one__echo", {"text": "quick"})
+        assert quick.result()["result"]["content"][0]["text"] == "quick"
+        assert slow.result()["result"]["content"][0]["text"] == "at last"
+        assert quick.result()["id"] == slow.result()["id"] == 1
+
+
+def test_a_session_cancels_by_the_id_it_knows(bridge: Bridge, journal: Path) -> None:
+    headers = legacy_session(bridge)
+    body: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": 77,
+        "method": "tools/call",
+        "params": {"name": "one__hang", "arguments": {}},
+    }
+    before = journal.read_text().count("notifications/cancelled")
+    with ThreadPoolExecutor() as threads:
+        hanging = threads.submit(post, bridge, json.dumps(body), **headers)
+        time.sleep(0.3)
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}}
+        assert post(bridge, json.dumps(cancel), **headers).status_code == 202
+        wait_until(lambda: journal.read_text().count("notifications/cancelled") > before, within_s=3)
+        assert hanging.result().json()["error"]
+
+
+def test_a_session_of_one_url_is_not_one_of_another(bridge: Bridge) -> None:
+    headers = legacy_session(bridge)
+    body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    sent = {**bridge.auth, **JSON, **headers}
+    assert httpx2.post(f"{bridge.url}/mcp", content=body, headers=sent).status_code == 200
+    assert httpx2.post(f"{bridge.url}/mcp/first", content=body, headers=sent).status_code == 404
+
+
+def test_a_session_that_was_ended_is_gone(bridge: Bridge) -> None:
+    headers = legacy_session(bridge)
+    sent = {**bridge.auth, **JSON, **headers}
+    assert httpx2.delete(f"{bridge.url}/mcp", headers=sent).status_code == 200
+    assert post(bridge, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', **headers).status_code == 404

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -31,6 +32,8 @@ from mcp.shared.message import SessionMessage
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from bridgehead.core import as_mapping
+
 MESSAGE_KEY = "bridgehead.message"
 """Where the wire leaves the message that it has parsed already."""
 
@@ -42,18 +45,36 @@ _KEEP_ALIVE = b": keep-alive\r\n\r\n"
 
 
 class AdaptiveTransport(StreamableHTTPServerTransport):
-    """One session, answering each request in the least that will do."""
+    """One session, answering each request in the least that will do.
+
+    Inside the session each request has an id of ours. Clients do use one id for two requests at once, and each answer has to
+    find its own request.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._numbers = count(1)
+        self._running: dict[int | str, str] = {}
+        """Our id of the latest request that runs under a client's id."""
 
     async def _handle_post_request(self, scope: Scope, request: Request, receive: Receive, send: Send) -> None:
         message: dict[str, Any] | None = scope.get(MESSAGE_KEY)
         writer = self._read_stream_writer
-        if message is None or "id" not in message or message.get("method") in (None, "initialize") or writer is None:
+        method = message.get("method") if message is not None else None
+        if message is None or writer is None or method in (None, "initialize"):
             await super()._handle_post_request(scope, request, receive, send)
             return
         if not await self._validate_request_headers(request, send):
             return
-        rpc = types.JSONRPCRequest.model_validate(message, by_name=False)
-        stream_id = str(rpc.id)
+        if "id" not in message:
+            await _send_json(send, 202, b"", self._session)
+            notification = types.JSONRPCNotification.model_validate(self._renumbered(message), by_name=False)
+            await writer.send(SessionMessage(notification, metadata=self._message_metadata(request)))
+            return
+        client_id: int | str = message["id"]
+        stream_id = f"r{next(self._numbers)}"
+        rpc = types.JSONRPCRequest.model_validate({**message, "id": stream_id}, by_name=False)
+        self._running[client_id] = stream_id
         streams = anyio.create_memory_object_stream[EventMessage](REQUEST_STREAM_BUFFER_SIZE)
         self._request_streams[stream_id] = streams
         metadata = self._message_metadata(
@@ -61,11 +82,24 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
         )
         try:
             await writer.send(SessionMessage(rpc, metadata=metadata))
-            await self._send_answer(streams[1], send)
+            await self._send_answer(streams[1], send, client_id)
         finally:
+            if self._running.get(client_id) == stream_id:
+                del self._running[client_id]
             await self._clean_up_memory_streams(stream_id)
 
-    async def _send_answer(self, stream: MemoryObjectReceiveStream[EventMessage], send: Send) -> None:
+    def _renumbered(self, message: dict[str, Any]) -> dict[str, Any]:
+        """A notification with the id of the request that it cancels, if it does, replaced by ours."""
+        if message.get("method") != "notifications/cancelled":
+            return message
+        params = as_mapping(message.get("params"))
+        cancelled = params.get("requestId")
+        known = self._running.get(cancelled) if isinstance(cancelled, int | str) else None
+        return {**message, "params": {**params, "requestId": known}} if known is not None else message
+
+    async def _send_answer(
+        self, stream: MemoryObjectReceiveStream[EventMessage], send: Send, client_id: int | str
+    ) -> None:
         """Send JSON if the first thing said is the answer and comes soon, else a stream of all that is said."""
         streaming = False
         while True:
@@ -76,14 +110,13 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
             except (anyio.EndOfStream, anyio.ClosedResourceError):
                 if not streaming:
                     gone = {"code": types.INTERNAL_ERROR, "message": "The session ended before the request did."}
-                    await _send_json(
-                        send, 500, orjson.dumps({"jsonrpc": "2.0", "id": None, "error": gone}), self._session
-                    )
+                    ended = orjson.dumps({"jsonrpc": "2.0", "id": client_id, "error": gone})
+                    await _send_json(send, 500, ended, self._session)
                 else:
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
                 return
             is_answer = said is not None and isinstance(said.message, types.JSONRPCResponse | types.JSONRPCError)
-            body = _dump(said.message) if said is not None else b""
+            body = _dump(said.message, client_id) if said is not None else b""
             if is_answer and not streaming:
                 await _send_json(send, 200, body, self._session)
                 return
@@ -161,9 +194,13 @@ def _once(body: bytes) -> Receive:
     return receive
 
 
-def _dump(message: types.JSONRPCMessage) -> bytes:
+def _dump(message: types.JSONRPCMessage, client_id: int | str) -> bytes:
+    """The message as JSON, an answer under the client's own id."""
     if isinstance(message, types.JSONRPCResponse):
-        return orjson.dumps({"jsonrpc": "2.0", "id": message.id, "result": message.result})
+        return orjson.dumps({"jsonrpc": "2.0", "id": client_id, "result": message.result})
+    if isinstance(message, types.JSONRPCError):
+        error = message.error.model_dump(by_alias=True, exclude_unset=True)
+        return orjson.dumps({"jsonrpc": "2.0", "id": client_id, "error": error})
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
