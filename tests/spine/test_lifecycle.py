@@ -105,7 +105,7 @@ def test_a_server_that_dies_when_asked_for_its_generation_is_started_in_the_olde
     assert json.loads(journal.read_text().splitlines()[0])["method"] == "initialize"
 
 
-@pytest.mark.parametrize(("mode", "count"), [("pages", 8), ("endless", 3)])
+@pytest.mark.parametrize(("mode", "count"), [("pages", 9), ("endless", 3)])
 def test_every_page_of_a_list_is_read_and_a_list_without_end_is_cut_off(tmp_path: Path, mode: str, count: int) -> None:
     with running_bridge(tmp_path, f"[backends.b]\n{plain(mode)}") as bridge:
         bridge.wait_ready("b")

@@ -277,3 +277,20 @@ def test_a_session_that_was_ended_is_gone(bridge: Bridge) -> None:
     sent = {**bridge.auth, **JSON, **headers}
     assert httpx2.delete(f"{bridge.url}/mcp", headers=sent).status_code == 200
     assert post(bridge, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', **headers).status_code == 404
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 400), ({"Mcp-Session-Id": "over"}, 404)])
+def test_a_request_of_no_session_is_refused_under_its_own_id(
+    bridge: Bridge, headers: dict[str, str], status: int
+) -> None:
+    refused = post(bridge, '{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{}}', **headers)
+    assert refused.status_code == status
+    assert refused.json()["id"] == "mine"
+    assert "initialize" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("kind", ["list", "string", "null"])
+def test_a_result_that_is_none_is_the_servers_mistake_and_nobody_elses(bridge: Bridge, kind: str) -> None:
+    result = bridge.call("two__nonsense", {"kind": kind})["result"]
+    assert result["_meta"]["bridgehead/error"]["code"] == "backend_faulty"
+    assert "Traceback" not in bridge.log.read_text()

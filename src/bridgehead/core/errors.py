@@ -172,6 +172,13 @@ class BackendUnavailable(BridgeError):
     code = "backend_unavailable"
 
 
+class BackendFaulty(BridgeError):
+    """The backend answered with something that is no result at all."""
+
+    kind = Kind.UNAVAILABLE
+    code = "backend_faulty"
+
+
 class BackendTimeout(BridgeError):
     """The backend did not answer within its time."""
 

@@ -32,6 +32,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "rich", "description": "Return one of everything.", "inputSchema": {"type": "object"}},
     {"name": "big", "description": "Return many bytes.", "inputSchema": {"type": "object"}},
     {"name": "slow", "description": "Answer after a while.", "inputSchema": {"type": "object"}},
+    {"name": "nonsense", "description": "Answer with what is no result.", "inputSchema": {"type": "object"}},
     {"name": "grow", "description": "Add a tool and announce it.", "inputSchema": {"type": "object"}},
 ]
 RICH: dict[str, Any] = {
@@ -85,6 +86,8 @@ def call(request_id: Any, name: str, arguments: dict[str, Any]) -> None:
     elif name == "slow":
         time.sleep(arguments["seconds"])
         send({"id": request_id, "result": text("at last")})
+    elif name == "nonsense":
+        send({"id": request_id, "result": {"list": [1], "string": "x", "null": None}[arguments["kind"]]})
     elif name == "grow":
         TOOLS.append({"name": f"grown_{len(TOOLS)}", "inputSchema": {"type": "object"}})
         send({"method": "notifications/tools/list_changed"})

@@ -21,8 +21,8 @@ import structlog
 
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.backends.mcp.stdio import Child, exited
-from bridgehead.core import Channel, Outcome, new_id
-from bridgehead.core.errors import BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
+from bridgehead.core import Channel, Outcome, as_mapping, new_id
+from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
 
 log = structlog.get_logger(__name__)
 
@@ -231,7 +231,13 @@ class Connection:
                 result = await session.request(method, params, meta=meta)
                 while flight.telling is not None:
                     await flight.telling.wait()
-                return Outcome(result, is_error=result.get("isError") is True)
+                if not isinstance(result, dict):
+                    raise BackendFaulty(
+                        f"Backend {self.name} answered {method} with a result that is no object.",
+                        hint="this is a mistake in that server; other tools of it may work.",
+                    )
+                answered = as_mapping(result)
+                return Outcome(answered, is_error=answered.get("isError") is True)
         except MCPError as error:
             raise await self._failure(error) from error
         finally:
@@ -309,8 +315,6 @@ class Connection:
                 f"{self._how_it_ended()} The call may or may not have run.",
                 hint="look at its effect before you repeat it; the backend is being started again.",
             )
-        if error.code == types.REQUEST_TIMEOUT:
-            return BackendTimeout(f"Backend {self.name}: {error.message}.")
         return ProtocolFailure(error.message, rpc_code=error.code, data=error.data)
 
     def _how_it_ended(self) -> str:

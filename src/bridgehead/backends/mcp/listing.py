@@ -63,7 +63,7 @@ async def _all_pages(backend: str, session: RelaySession, method: str, key: str)
     params: dict[str, Any] = {}
     for _ in range(MOST_PAGES):
         try:
-            page = await session.request(method, params)
+            page = as_mapping(await session.request(method, params))
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND and not found:
                 return ()

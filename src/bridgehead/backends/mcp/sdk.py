@@ -105,8 +105,8 @@ class RelaySession(ClientSession):
         params: Mapping[str, Any],
         *,
         meta: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """Send a request and return its result object as the server wrote it.
+    ) -> Any:
+        """Send a request and return its result as the server wrote it: an object, if the server is any good.
 
         Args:
             method: The JSON-RPC method.

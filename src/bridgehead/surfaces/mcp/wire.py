@@ -138,6 +138,8 @@ class McpEndpoints:
             extra = ((b"mcp-session-id", headers["mcp-session-id"].encode()),) if era is Era.LEGACY else ()
             await _send_json(send, 200, answer, extra)
             return
+        if _is_legacy(headers) and message.get("method") != "initialize":
+            _check_session(manager, message, headers)
         scope = _accepting_both(scope, headers)
         if _is_quiet(message, headers) and trailing is None:
             scope[BODY_KEY] = body
@@ -234,6 +236,27 @@ def _parse(body: bytes) -> dict[str, Any]:
 def _is_legacy(headers: Headers) -> bool:
     version = headers.get("mcp-protocol-version")
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+def _check_session(manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers) -> None:
+    """Refuse what belongs to no session, under its own id (MCP 2025-11-25, transports, session management).
+
+    Raises:
+        Refused: It names no session, or one that is over.
+    """
+    session_id = headers.get("mcp-session-id")
+    if session_id is None:
+        raise Refused(
+            400,
+            types.INVALID_REQUEST,
+            "The request belongs to no session. hint: begin with initialize and send the Mcp-Session-Id it answers with, "
+            "or speak 2026-07-28 with the MCP-Protocol-Version header.",
+            message.get("id"),
+        )
+    if not has_session(manager, session_id):
+        raise Refused(
+            404, types.INVALID_REQUEST, "That session is over. hint: begin another with initialize.", message.get("id")
+        )
 
 
 def _is_quiet(message: Mapping[str, Any], headers: Headers) -> bool:
