@@ -231,12 +231,12 @@ class Connection:
                 result = await session.request(method, params, meta=meta)
                 while flight.telling is not None:
                     await flight.telling.wait()
+                answered = as_mapping(result)
                 if not isinstance(result, dict):
                     raise BackendFaulty(
                         f"Backend {self.name} answered {method} with a result that is no object.",
                         hint="this is a mistake in that server; other tools of it may work.",
                     )
-                answered = as_mapping(result)
                 return Outcome(answered, is_error=answered.get("isError") is True)
         except MCPError as error:
             raise await self._failure(error) from error
