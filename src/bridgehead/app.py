@@ -37,7 +37,7 @@ from bridgehead.core.logs import configure_logs
 from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
 from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
-from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, open_engine
+from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, claim, open_engine
 from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
 from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
@@ -220,6 +220,7 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
     Raises:
         Forbidden: `host` is not loopback, which needs authentication that this bridge does not have yet.
         ConfigInvalid: The port cannot be had.
+        StateInUse: Another bridge serves from the state directory.
     """
     if not is_loopback(host):
         raise Forbidden(
@@ -229,7 +230,8 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
     configure_logs(settings.server.log_level)
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
-    return run_until_signalled(lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop))
+    with claim(state_dir):
+        return run_until_signalled(lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop))
 
 
 async def serve_on(

@@ -227,6 +227,24 @@ def test_a_second_bridge_on_the_same_port_says_what_to_do(tmp_path: Path) -> Non
         assert bridge.process.poll() is None
 
 
+def test_a_second_bridge_on_the_same_state_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with running_bridge(tmp_path, "") as bridge:
+        command = [str(BIN / "bridgehead"), "serve", "--port", "0", "--state-dir", str(bridge.state_dir)]
+        second = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        assert second.returncode == 4
+        assert "--state-dir" in second.stderr
+        assert (bridge.state_dir / "address").read_text() == bridge.url
+
+
+def test_a_database_that_is_none_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "bridgehead.db").write_bytes(b"this is no database" * 1000)
+    command = [str(BIN / "bridgehead"), "serve", "--port", "0", "--state-dir", str(tmp_path)]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert refused.returncode == 1
+    assert "bridgehead.db" in refused.stderr
+    assert "hint:" in refused.stderr
+
+
 def test_a_kill_of_the_child_from_outside_is_noticed_and_mended(tmp_path: Path) -> None:
     with running_bridge(tmp_path, f"[backends.b]\n{plain()}") as bridge:
         bridge.wait_ready("b")

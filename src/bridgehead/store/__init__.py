@@ -4,8 +4,9 @@ Everything here blocks, apart from the shelf, which goes to a thread by itself; 
 """
 
 from bridgehead.store.audit import SqlAuditLog
+from bridgehead.store.claim import StateInUse, claim
 from bridgehead.store.engine import open_engine
 from bridgehead.store.listings import SqlListingStore
 from bridgehead.store.shelf import SqlShelf
 
-__all__ = ["SqlAuditLog", "SqlListingStore", "SqlShelf", "open_engine"]
+__all__ = ["SqlAuditLog", "SqlListingStore", "SqlShelf", "StateInUse", "claim", "open_engine"]

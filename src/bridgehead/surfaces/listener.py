@@ -18,6 +18,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 
+from bridgehead.core import BridgeError
 from bridgehead.core.errors import ConfigInvalid
 
 log = structlog.get_logger(__name__)
@@ -113,6 +114,9 @@ def run_until_signalled(main: Callable[[anyio.Event], Awaitable[None]]) -> int:
 
     Returns:
         The exit code: 0, since being told to stop is no failure.
+
+    Raises:
+        BridgeError: What went wrong, out of whatever groups the task groups have put around it.
     """
 
     async def supervise() -> None:
@@ -122,7 +126,15 @@ def run_until_signalled(main: Callable[[anyio.Event], Awaitable[None]]) -> int:
             await main(stop)
             tasks.cancel_scope.cancel()
 
-    anyio.run(supervise, backend_options={"use_uvloop": os.name != "nt"})
+    try:
+        anyio.run(supervise, backend_options={"use_uvloop": os.name != "nt"})
+    except BaseExceptionGroup as group:
+        ours = group.subgroup(BridgeError)
+        while isinstance(ours, BaseExceptionGroup):
+            ours = ours.exceptions[0]
+        if ours is not None:
+            raise ours from group
+        raise
     return 0
 
 
