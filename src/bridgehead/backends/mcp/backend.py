@@ -8,7 +8,7 @@ nothing to wait for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -97,7 +97,7 @@ class McpBackend:
         async with anyio.create_task_group() as self._tasks:
             while True:
                 began = self._around.clock.monotonic()
-                cause, connection = await self._one_life()
+                cause, connection = await self._supervised_life()
                 stable = connection is not None and self._around.clock.monotonic() - began >= _STABLE_AFTER_S
                 failures = 0 if stable else failures + 1
                 pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** max(0, failures - 1))
@@ -112,6 +112,14 @@ class McpBackend:
                 await anyio.sleep(pause_s)
                 self._settled = anyio.Event()
                 self._report(State.STARTING, restarts=self._status.restarts + 1)
+
+    async def _supervised_life(self) -> tuple[str, Connection | None]:
+        """One life, whose failures of whatever kind are this backend's alone."""
+        try:
+            return await self._one_life()
+        except Exception as error:
+            log.exception("backend failed in a way that nobody foresaw", backend=self.name)
+            return f"Backend {self.name} failed unexpectedly ({type(innermost(error)).__name__}); the log has it.", None
 
     async def _one_life(self) -> tuple[str, Connection | None]:
         """From opening the main session to its end; why it ended, and the session where there was one."""
@@ -236,7 +244,7 @@ class McpBackend:
         session.learn_headers(listing.tools)
         self._listing = listing
         self._around.shelf.publish(self.name, listing)
-        await anyio.to_thread.run_sync(self._around.memory.save, self.name, self._fingerprint, listing)
+        await self._remember(self._around.memory.save, listing)
 
     async def _told(self, method: str, params: Mapping[str, Any]) -> None:
         """Take note of what the server announces."""
@@ -353,8 +361,13 @@ class McpBackend:
 
     async def _recall(self) -> None:
         memory = self._around.memory
-        kept = await anyio.to_thread.run_sync(memory.load, self.name, self._fingerprint)
-        self.facts = Facts.from_dict(await anyio.to_thread.run_sync(memory.load_facts, self.name, self._fingerprint))
+        try:
+            kept = await anyio.to_thread.run_sync(memory.load, self.name, self._fingerprint)
+            facts = await anyio.to_thread.run_sync(memory.load_facts, self.name, self._fingerprint)
+        except Exception:
+            log.exception("what was known of a backend cannot be read; it is learned anew", backend=self.name)
+            return
+        self.facts = Facts.from_dict(facts)
         if kept is not None:
             self._listing = kept
             self._around.shelf.publish(self.name, kept)
@@ -366,8 +379,14 @@ class McpBackend:
     async def _keep(self, facts: Facts) -> None:
         if facts != self.facts:
             self.facts = facts
-            memory = self._around.memory
-            await anyio.to_thread.run_sync(memory.save_facts, self.name, self._fingerprint, facts.as_dict())
+            await self._remember(self._around.memory.save_facts, facts.as_dict())
+
+    async def _remember(self, save: Callable[[str, str, Any], None], what: object) -> None:
+        """Keep something on disk; a disk that is full costs the next start some time, and nothing else."""
+        try:
+            await anyio.to_thread.run_sync(save, self.name, self._fingerprint, what)
+        except Exception:
+            log.exception("what was learned of a backend cannot be kept", backend=self.name)
 
     def _report(self, state: State, **changes: Any) -> None:
         self._status = replace(self._status, state=state, since=self._around.clock.now(), **changes)

@@ -14,9 +14,12 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import structlog
 
 from bridgehead.core import Call, Channel, Era, Outcome
-from bridgehead.core.errors import BackendUnavailable, BridgeError, StateInvalid
+from bridgehead.core.errors import BackendUnavailable, StateInvalid
+
+log = structlog.get_logger(__name__)
 
 _SETTLE_S = 0.05
 PARKED_FOR_S = 900.0
@@ -156,7 +159,8 @@ class ParkingLot:
         try:
             with parked.scope:
                 parked.outcome = await start(parked)
-        except BridgeError as error:
+        except Exception as error:  # noqa: BLE001 – raised again where the caller waits, not in the backend's task group
+            log.info("a parked call failed", cause=str(error))
             parked.failure = error
         finally:
             if parked.outcome is None and parked.failure is None:
