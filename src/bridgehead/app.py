@@ -22,7 +22,7 @@ from starlette.requests import Request
 from bridgehead import __version__
 from bridgehead.backends.builtin import BuiltinBackend
 from bridgehead.backends.mcp import McpBackend, SharedPool, Surroundings
-from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State, is_wanted
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State
 from bridgehead.config import (
     BackendSettings,
     LaunchInvalid,
@@ -175,8 +175,8 @@ def _backends(settings: Settings, around: Surroundings, environ: Mapping[str, st
         state = State.DISABLED
         if not backend.enabled:
             cause = f"Switched off by `enabled = false` under [backends.{name}]."
-        elif not is_wanted(name, settings.groups, ungrouped=settings.server.ungrouped == "show"):
-            cause = "Every group that holds its tools is switched off."
+        elif not settings.wants(name):
+            cause = "None of its tools can be seen: no group that names it is on, and tools in no group are hidden."
         else:
             try:
                 launch = resolve(backend, environ)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridgehead.catalog import BUILTIN, Catalog, Listing, Part, Rules, Snapshot, is_wanted
+from bridgehead.catalog import BUILTIN, Catalog, Listing, Part, Rules, Snapshot
 from bridgehead.catalog.merge import merge, risk_of
 from bridgehead.catalog.model import template_makes
 from bridgehead.catalog.names import exposed_name, with_tail
@@ -193,13 +193,6 @@ def test_resources_and_prompts_follow_their_backends_tools() -> None:
 
 def test_a_backend_that_lists_nothing_is_in_the_view_of_everything() -> None:
     assert snapshot_of({"a": Listing()}).everything.backends == {"a"}
-
-
-def test_a_backend_is_worth_starting_if_any_tool_of_it_could_be_seen() -> None:
-    off = {"g": group(GroupMember(backend="a"), enabled=False)}
-    assert is_wanted("a", off, ungrouped=True)
-    assert not is_wanted("a", off, ungrouped=False)
-    assert is_wanted("a", {**off, "h": group(GroupMember(backend="a", names=("x",)))}, ungrouped=False)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Everything that can be called, as one immutable snapshot. Knows neither who is calling nor how calls are run."""
 
 from bridgehead.catalog.catalog import Catalog, Part
-from bridgehead.catalog.groups import BUILTIN, is_wanted
+from bridgehead.catalog.groups import BUILTIN
 from bridgehead.catalog.merge import Rules
 from bridgehead.catalog.model import BackendStatus, Definition, Entry, Group, Listing, Snapshot, State, View
 from bridgehead.catalog.ports import ListingStore, Provider
@@ -21,5 +21,4 @@ __all__ = [
     "Snapshot",
     "State",
     "View",
-    "is_wanted",
 ]

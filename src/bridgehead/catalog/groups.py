@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from bridgehead.catalog.model import Group
@@ -43,14 +43,3 @@ def catalog_groups(settings: Mapping[str, GroupSettings]) -> tuple[Group, ...]:
         )
         for name, setting in settings.items()
     )
-
-
-def is_wanted(backend: str, settings: Mapping[str, GroupSettings], *, ungrouped: bool) -> bool:
-    """Whether any tool of `backend` could be visible, so that it is worth starting.
-
-    It is not when groups name the backend, all of them are off, and tools in no group are hidden.
-    """
-    naming: Iterable[GroupSettings] = [
-        setting for setting in settings.values() if any(member.backend == backend for member in setting.members)
-    ]
-    return ungrouped or any(setting.enabled for setting in naming)

@@ -74,12 +74,12 @@ class Report:
 
 
 def check(settings: Settings, environ: Mapping[str, str]) -> Report:
-    """Look for what would go wrong at the start; backends that are not enabled are left out."""
+    """Look for what would go wrong at the start; backends that would not be started are left out."""
     problems: list[Problem] = []
     warnings: list[str] = list(settings.warnings)
     missing: dict[str, tuple[Missing, ...]] = {}
     for name, backend in settings.backends.items():
-        if not backend.enabled:
+        if not backend.enabled or not settings.wants(name):
             continue
         try:
             launch = resolve(backend, environ).launch

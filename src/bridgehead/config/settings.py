@@ -186,6 +186,16 @@ class Settings(_Table):
     warnings: tuple[str, ...] = Field(default=(), exclude=True)
     origins: Mapping[str, str] = Field(default_factory=dict[str, str], exclude=True, repr=False)
 
+    def wants(self, backend: str) -> bool:
+        """Whether any tool of `backend` could be visible, so that it is worth starting.
+
+        It is not when tools in no group are hidden and no group that names the backend is on.
+        """
+        return self.server.ungrouped == "show" or any(
+            group.enabled and any(member.backend == backend for member in group.members)
+            for group in self.groups.values()
+        )
+
     def origin(self, dotted_key: str) -> str:
         """Where the value of `dotted_key` (as in `server.port`) came from.
 
