@@ -179,7 +179,7 @@ def test_a_server_of_the_oldest_http_transport_is_found_and_called(tmp_path: Pat
             server.kill()
 
 
-@pytest.mark.parametrize("mode", ["banner", "old", "no-tools"])
+@pytest.mark.parametrize("mode", ["banner", "2024-11-05", "2025-03-26", "2025-06-18", "no-tools"])
 def test_servers_with_habits_of_their_own_are_usable(tmp_path: Path, mode: str) -> None:
     with running_bridge(tmp_path, f"[backends.b]\n{plain(mode)}") as bridge:
         bridge.wait_ready("b")
@@ -189,8 +189,8 @@ def test_servers_with_habits_of_their_own_are_usable(tmp_path: Path, mode: str) 
             assert [prompt["name"] for prompt in prompts] == ["b__hello"]
         else:
             assert bridge.call("b__echo", {"text": "ok"})["result"]["content"][0]["text"] == "ok"
-        if mode == "old":
-            assert bridge.backend("b")["protocol"] == "2024-11-05"
+        if mode.startswith("20"):
+            assert bridge.backend("b")["protocol"] == mode
 
 
 def test_a_child_gets_the_base_environment_and_what_is_named_and_nothing_else(tmp_path: Path) -> None:

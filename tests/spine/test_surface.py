@@ -220,13 +220,22 @@ def test_other_paths_answer_in_json(bridge: Bridge) -> None:
     assert response.json()["error"]["code"] == "not_found"
 
 
-def legacy_session(bridge: Bridge) -> dict[str, str]:
+def legacy_session(bridge: Bridge, version: str = "2025-11-25") -> dict[str, str]:
     """The headers of a session of the older generation."""
-    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    info = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     opened = post(bridge, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": info}))
-    headers = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+    headers = {"Mcp-Session-Id": opened.headers["mcp-session-id"], "MCP-Protocol-Version": version}
+    assert opened.json()["result"]["protocolVersion"] == version
     assert post(bridge, '{"jsonrpc":"2.0","method":"notifications/initialized"}', **headers).status_code == 202
     return headers
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_every_older_version_is_spoken(bridge: Bridge, version: str) -> None:
+    headers = legacy_session(bridge, version)
+    params = {"name": "one__echo", "arguments": {"text": version}}
+    body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    assert post(bridge, json.dumps(body), **headers).json()["result"]["content"][0]["text"] == version
 
 
 def test_two_requests_under_one_id_at_once_get_each_their_own_answer(bridge: Bridge) -> None:

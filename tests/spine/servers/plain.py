@@ -102,7 +102,7 @@ def answer(message: dict[str, Any]) -> None:
     if request_id is None:
         return
     if method == "initialize":
-        version = "2024-11-05" if MODE == "old" else message["params"]["protocolVersion"]
+        version = MODE if MODE.startswith("20") else message["params"]["protocolVersion"]
         info = {"name": f"plain-{MODE}", "version": "1.2.3"}
         result: dict[str, Any] = {"protocolVersion": version, "serverInfo": info}
         result["capabilities"] = {"prompts": {}} if MODE == "no-tools" else {"tools": {"listChanged": True}}
