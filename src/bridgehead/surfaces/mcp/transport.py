@@ -61,10 +61,11 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
         message: dict[str, Any] | None = scope.get(MESSAGE_KEY)
         writer = self._read_stream_writer
         method = message.get("method") if message is not None else None
-        if message is None or writer is None or method in (None, "initialize"):
+        if message is None or writer is None or method is None:
             await super()._handle_post_request(scope, request, receive, send)
             return
-        if not await self._validate_request_headers(request, send):
+        # A session begins with `initialize`, which can name neither it nor its version yet.
+        if method != "initialize" and not await self._validate_request_headers(request, send):
             return
         if "id" not in message:
             await _send_json(send, 202, b"", self._session)
