@@ -171,6 +171,18 @@ async def test_resources_prompts_and_completion_are_relayed(bridge: Bridge, fron
         assert read.contents[0].text == "note note://1"
 
 
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize("backend", ["legacy-stdio", "legacy-http"])
+async def test_a_server_that_uses_roots_hears_that_they_changed(bridge: Bridge, backend: str) -> None:
+    async with client(bridge, "legacy", Heard()) as made:
+        assert "file:///work" in said(await made.call_tool(f"{backend}__roots", {}))
+        before = int(said(await made.call_tool(f"{backend}__roots_changes", {})))
+        await made.session.send_roots_list_changed()  # pyright: ignore[reportDeprecated]
+        with anyio.fail_after(10):
+            while int(said(await made.call_tool(f"{backend}__roots_changes", {}))) == before:
+                pass
+
+
 @pytest.mark.parametrize("front", FRONTS)
 async def test_a_missing_resource_has_the_error_code_of_the_callers_generation(bridge: Bridge, front: str) -> None:
     async with client(bridge, front, Heard()) as made:

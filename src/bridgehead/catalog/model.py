@@ -157,7 +157,6 @@ class State(StrEnum):
     """Not started, by configuration."""
     BROKEN = "broken"
     """Cannot be started until its configuration changes."""
-    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)

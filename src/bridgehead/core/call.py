@@ -122,6 +122,10 @@ class Channel(Protocol):
         """Run `callback` when the caller's session ends; never, where there are no sessions."""
         ...
 
+    def on_roots_changed(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Run `callback` whenever the caller says that its roots changed, for as long as its session lasts."""
+        ...
+
 
 class Silence:
     """The channel of a caller that can be told nothing: scripts, the command line, checks."""
@@ -147,6 +151,9 @@ class Silence:
 
     def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
         """There is no session that could end."""
+
+    def on_roots_changed(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """There are no roots."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 GENERATION = sys.argv[1]
 BUS = InMemorySubscriptionBus()
 WATCHED: set[str] = set()
+ROOTS_CHANGES: list[str] = []
 FORM: types.ElicitRequest = types.ElicitRequest(
     params=types.ElicitRequestFormParams(
         message="Which colour?",
@@ -46,7 +47,7 @@ QUESTIONS: dict[str, tuple[Any, Any]] = {
     "sample": (SAMPLE, types.CreateMessageResult),
     "roots": (types.ListRootsRequest(), types.ListRootsResult),
 }
-NAMES = [*QUESTIONS, "ask_twice", "progress", "logs", "touch"]
+NAMES = [*QUESTIONS, "ask_twice", "progress", "logs", "touch", "roots_changes"]
 
 
 def text(value: str) -> types.CallToolResult:
@@ -87,6 +88,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
             for level in ("debug", "info", "error"):
                 await ctx.session.send_log_message(level, f"a {level} line", related_request_id=ctx.request_id)
             return text("logged")
+        case "roots_changes":
+            return text(str(len(ROOTS_CHANGES)))
         case "touch":
             await BUS.publish(ResourceUpdated(uri="note://1"))
             if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -164,9 +167,15 @@ def server() -> Server[Any]:
         on_subscriptions_listen=ListenHandler(BUS),
     )
     made.add_request_handler("logging/setLevel", types.SetLevelRequestParams, watch_level)
+    made.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, roots_changed)
     if GENERATION == "modern":
         made.middleware.append(refuse_initialize)
     return made
+
+
+async def roots_changed(ctx: Any, params: Any) -> None:
+    """Take note that the client's roots changed."""
+    ROOTS_CHANGES.append(ctx.method)
 
 
 async def watch_level(ctx: Any, params: Any) -> types.EmptyResult:

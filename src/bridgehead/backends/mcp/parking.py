@@ -73,6 +73,9 @@ class Parked:
     def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
         """A parked call has no session that could end."""
 
+    def on_roots_changed(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """A parked call has no session in which that could be said."""
+
     async def ask(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Put the question up, and wait until a retry answers it."""
         self._count += 1

@@ -101,9 +101,12 @@ class Sessions:
             yield connection
         finally:
             connection.leases -= 1
-            if rooted and self._source.facts.asks_roots is None:
+            asked = "roots/list" in connection.pushed
+            known = self._source.facts.asks_roots
+            if (asked and known is not True) or (rooted and known is None):
+                # That it did not ask so far is a guess; that it asked is not, and outlives it.
                 with anyio.CancelScope(shield=True):
-                    await self._source.learn(asks_roots="roots/list" in connection.pushed)
+                    await self._source.learn(asks_roots=asked)
             if rooted and channel.session is None:
                 connection.close()
             self._sweep()
@@ -124,6 +127,7 @@ class Sessions:
             connection = await self._source.open(wanted, legacy=True, opened_for=opened_for)
             if rooted and not usable:
                 channel.on_close(lambda: self._forget(key))
+                channel.on_roots_changed(lambda: self._tell_roots_changed(key))
             self._open[key] = [*usable, connection]
         return connection
 
@@ -132,6 +136,12 @@ class Sessions:
         self._opening.pop(key, None)
         for connection in self._open.pop(key, ()):
             connection.close()
+
+    async def _tell_roots_changed(self, key: Key) -> None:
+        """Tell a caller's own sessions that its roots changed."""
+        for connection in self._open.get(key, ()):
+            if connection.session is not None:
+                await connection.session.announce_roots_changed()
 
     def _sweep(self) -> None:
         """Keep one idle session a key."""

@@ -17,6 +17,7 @@ DEFAULT_LOG_LEVEL = "info"
 """What a client of the older generation gets that never set a level; the server may choose (MCP 2025-11-25, logging)."""
 
 LEVEL_KEY = "bridgehead.log_level"
+ROOTS_KEY = "bridgehead.roots_changed"
 
 
 class FrontChannel:
@@ -78,3 +79,7 @@ class FrontChannel:
     def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Run `callback` when the session ends."""
         connection_of(self._ctx).exit_stack.push_async_callback(callback)
+
+    def on_roots_changed(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Run `callback` whenever the client says so in its session."""
+        connection_of(self._ctx).state.setdefault(ROOTS_KEY, []).append(callback)

@@ -25,7 +25,7 @@ from bridgehead import __version__
 from bridgehead.catalog import Catalog
 from bridgehead.core import BridgeError, Call, Caller, CallId, Clock, Era, Method, as_mapping, new_id
 from bridgehead.surfaces.mcp.announcements import Announcements
-from bridgehead.surfaces.mcp.channel import LEVEL_KEY, FrontChannel
+from bridgehead.surfaces.mcp.channel import LEVEL_KEY, ROOTS_KEY, FrontChannel
 from bridgehead.surfaces.mcp.failures import as_rpc_error, as_tool_result, is_for_the_model
 from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY, Lists, input_schema_of
 from bridgehead.surfaces.mcp.ports import Gate, Instructions
@@ -103,6 +103,9 @@ class FullSurface:
             self.server.add_request_handler(method, params_type, self._relay)
         # Registered apart: as constructor arguments they warn of their deprecation in 2026-07-28, which no client can help.
         self.server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        self.server.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
+        )
         # In place of the SDK's own, which makes a trace span of each request that nothing here collects.
         self.server.middleware[:] = [self._around]
 
@@ -212,6 +215,10 @@ class FullSurface:
     async def _set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
         connection_of(ctx).state[LEVEL_KEY] = params.level
         return types.EmptyResult()
+
+    async def _roots_changed(self, ctx: Context, _params: types.NotificationParams) -> None:
+        for tell in connection_of(ctx).state.get(ROOTS_KEY, ()):
+            await tell()
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> dict[str, Any]:
         connection, uri = connection_of(ctx), str(params.uri)
