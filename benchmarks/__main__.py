@@ -8,91 +8,105 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.lanes import GENERATIONS, Lane, backend_command, free_port, start_bridge, start_plain
-from benchmarks.load import Door, Generation, Measured, run_echo, run_one_by_one
-from benchmarks.report import FLOOR, Sample, marks, table
+from benchmarks import report
+from benchmarks.lanes import Lane, lanes
+from benchmarks.load import GENERATIONS, Generation, Load, Measured, Questions, blob, echo, listing, run
+from benchmarks.report import IN_FLIGHT, LARGE, LIST, Checked, Figures, Sample, echo_of
 
-IN_FLIGHT = (1, 8, 32)
-BLOB_KB = 1_024
+LARGE_BYTES = 1_000_000
+MIXING = Load(callers=8, times=25, shared=False)
+"""Callers of different sessions with the same ids: whose answers get mixed up, it shows here."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long a run takes.
+
+    Attributes:
+        seconds: For each number of calls in flight.
+        lists: How many lists are asked for in a round.
+        larges: How many large results.
+    """
+
+    rounds: int
+    seconds: float
+    lists: int
+    larges: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 0 when every answer was right."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one short round, for a first look")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each lane is measured, in turn")
-    parser.add_argument("--tools", type=int, default=1_000, help="tools that each backend lists besides")
+    parser.add_argument("--quick", action="store_true", help="half a minute, for a first look")
+    parser.add_argument("--rounds", type=int, help="how often each lane is measured, in turn; 6, or 1 with --quick")
+    parser.add_argument("--tools", type=int, default=1_000, help="how many tools each backend lists, at least 2")
     parser.add_argument("--json", type=Path, help="write every sample there")
     options = parser.parse_args(arguments)
-    rounds, seconds = (1, 0.4) if options.quick else (options.rounds, 2.0)
-    samples: list[Sample] = []
+    plan = Plan(options.rounds or 1, 0.3, 10, 10) if options.quick else Plan(options.rounds or 6, 0.8, 20, 10)
     with tempfile.TemporaryDirectory() as folder:
-        lanes = start(Path(folder), options.tools)
+        everyone = lanes(Path(folder), options.tools)
         try:
-            for number in range(rounds):
-                for lane in lanes:
-                    for generation in GENERATIONS:
-                        samples += asyncio.run(measure(lane, generation, number, seconds=seconds))
-            print(table(samples))
-            print()
-            bridge = next(lane for lane in lanes if lane.name.startswith("bridgehead"))
-            cold = ", ".join(f"{seconds:.2f} s with {kept} state" for kept, seconds in bridge.cold_s.items())
-            print(f"bridgehead: cold start to a complete list {cold}")
-            print(f"bridgehead: RSS {bridge.idle_mb:.0f} MB idle, {bridge.rss_mb():.0f} MB now")
-            print(f"tools listed by each backend: {options.tools + 2}; rounds: {rounds}; every answer was checked")
-            print()
-            print(marks(samples))
+            samples, checked = asyncio.run(measure(everyone, plan))
+            figures = Figures(samples)
+            print(report.calls_table(figures, everyone), report.starts_table(everyone), sep="\n\n")
         finally:
-            for lane in lanes:
+            for lane in reversed(everyone):
                 lane.stop()
+    print(f"\nrounds: {plan.rounds}; tools listed: {options.tools:,}; {report.answers_line(checked)}")
+    print(report.marks(figures, options.tools))
     if options.json is not None:
-        options.json.write_text(json.dumps([asdict(sample) for sample in samples], indent=1))
-    return 0
+        starts = {lane.name: {"cold_s": lane.cold_s, "warm_s": lane.warm_s} for lane in everyone}
+        kept = {"tools": options.tools, "starts": starts, **asdict(checked), "samples": [asdict(s) for s in samples]}
+        options.json.write_text(json.dumps(kept, indent=1))
+    return 1 if checked.wrong else 0
 
 
-def start(folder: Path, tools: int) -> list[Lane]:
-    """Start every lane: the backend alone, the two floors, and the bridge with both kinds of backend."""
-    backend, pipe, sdk = free_port(), free_port(), free_port()
-    floor = [sys.executable, "-m", "benchmarks.floors"]
-    direct = start_plain("backend alone", backend_command(tools, backend), backend)
-    return [
-        direct,
-        start_plain("bare pipe", [*floor, "pipe", str(pipe), *backend_command(tools)], pipe),
-        start_plain(FLOOR, [*floor, "sdk", str(sdk), *backend_command(tools)], sdk),
-        *start_bridge(folder / "bridge", tools, backend),
-    ]
-
-
-async def measure(lane: Lane, generation: Generation, number: int, *, seconds: float) -> list[Sample]:
-    """All workloads on one lane."""
+async def measure(everyone: Sequence[Lane], plan: Plan) -> tuple[list[Sample], Checked]:
+    """All rounds, in each of which all lanes do the same in turn, and every other time in the opposite order."""
     samples: list[Sample] = []
-    door = Door(lane.url, generation, lane.token)
+    all_measured: list[Measured] = []
+    for lane in everyone:
+        await lane.start()
+    for number in range(plan.rounds):
+        order = everyone if number % 2 == 0 else everyone[::-1]
+        for generation in GENERATIONS:
+            for workload in (*(echo_of(n) for n in IN_FLIGHT), LIST, LARGE):
+                for lane in order:
+                    measured = await ask(lane, generation, *asked(workload, lane, plan))
+                    all_measured.append(measured)
+                    samples.append(sample(measured, number, lane, generation, workload))
+            all_measured += [await ask(lane, generation, echo(f"{lane.prefix}echo"), MIXING) for lane in order]
+    wrong = [text for measured in all_measured for text in measured.wrong]
+    return samples, Checked(sum(measured.calls for measured in all_measured), wrong)
 
-    def sample(workload: str, before_s: float, measured: Measured, size: float = 1.0) -> None:
-        count = len(measured.latencies_s)
-        cpu_ms = (lane.cpu_s() - before_s) / count * 1_000
-        p50, p99 = measured.percentile_ms(0.5), measured.percentile_ms(0.99)
-        rate = count * size / measured.wall_s
-        samples.append(Sample(number, lane.name, generation, workload, cpu_ms, p50, p99, rate))
 
-    for callers in IN_FLIGHT:
-        before = lane.cpu_s()
-        echoed = await run_echo(door, f"{lane.prefix}echo", callers=callers, seconds=seconds, most=20_000)
-        sample(f"echo ×{callers}", before, echoed)
-    times = 100
-    before = lane.cpu_s()
-    listed, _ = await run_one_by_one(door, "tools/list", {}, times=times)
-    sample("list", before, listed)
-    before = lane.cpu_s()
-    blob = {"name": f"{lane.prefix}blob", "arguments": {"kb": BLOB_KB}}
-    large, result = await run_one_by_one(door, "tools/call", blob, times=20)
-    if len(result["content"][0]["text"]) != BLOB_KB * 1_024:
-        raise RuntimeError(f"a result of {BLOB_KB} kB came back in another size through {lane.name}")
-    sample("1 MB", before, large, size=BLOB_KB / 1_000)
-    return samples
+async def ask(lane: Lane, generation: Generation, questions: Questions, load: Load) -> Measured:
+    """Put a load on a lane."""
+    return await run(lane.door(generation), questions, load, lane.program.cpu_s)
+
+
+def asked(workload: str, lane: Lane, plan: Plan) -> tuple[Questions, Load]:
+    """What a workload asks of a lane, and how often."""
+    match workload:
+        case report.LIST:
+            return listing(lane.prefix, lane.tools), Load(times=plan.lists)
+        case report.LARGE:
+            return blob(f"{lane.prefix}blob", LARGE_BYTES), Load(times=plan.larges)
+        case _:
+            callers = next(n for n in IN_FLIGHT if echo_of(n) == workload)
+            return echo(f"{lane.prefix}echo"), Load(callers=callers, seconds=plan.seconds)
+
+
+def sample(measured: Measured, number: int, lane: Lane, generation: Generation, workload: str) -> Sample:
+    """The figures of one workload on one lane."""
+    p50, p99 = measured.percentile_ms(0.5), measured.percentile_ms(0.99)
+    # What the load spends on checking large answers says nothing about the lane; small ones are checked while others wait.
+    busy_s = sum(measured.latencies_s) if workload in {LIST, LARGE} else measured.wall_s
+    cpu_ms, rate = measured.cpu_s / measured.calls * 1_000, len(measured.latencies_s) / busy_s if busy_s else 0.0
+    return Sample(number, lane.name, generation, workload, cpu_ms, p50, p99, rate)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A backend that costs next to nothing, so that what is measured is what stands in front of it.
 
 `python -m benchmarks.backend [--http PORT] [--tools N]`: hand-written JSON-RPC on standard input and output, or on `/mcp`.
-Serves both generations. Tools: `echo(text)`, `blob(kb)` and N more that are only listed.
+Serves both generations. It lists N tools, of which two do something: `echo(text)` and `blob(size)`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ _SERVER = {"name": "bench-backend", "version": "1"}
 _BLOCK = "0123456789abcdef" * 64
 
 
-def catalogue(extra: int) -> list[dict[str, Any]]:
+def block(size: int) -> str:
+    """A text of so many bytes."""
+    return (_BLOCK * (size // len(_BLOCK) + 1))[:size]
+
+
+def catalogue(tools: int) -> list[dict[str, Any]]:
     """The tools that are listed."""
 
     def tool(name: str, kind: str, field: str) -> dict[str, Any]:
         schema = {"type": "object", "properties": {field: {"type": kind}}, "required": [field]}
         return {"name": name, "description": f"The tool {name}, which takes {field}.", "inputSchema": schema}
 
-    return [tool("echo", "string", "text"), tool("blob", "integer", "kb")] + [
-        tool(f"tool_{number:04}", "string", "value") for number in range(extra)
+    return [tool("echo", "string", "text"), tool("blob", "integer", "size")] + [
+        tool(f"tool_{number:04}", "string", "value") for number in range(tools - 2)
     ]
 
 
@@ -48,7 +53,7 @@ def answer(message: dict[str, Any], tools: list[dict[str, Any]]) -> dict[str, An
             result = {"tools": tools, **({"ttlMs": 0, "cacheScope": "private"} if modern else {})}
         case "tools/call":
             arguments = params["arguments"]
-            text = arguments["text"] if params["name"] == "echo" else _BLOCK * arguments["kb"]
+            text = arguments["text"] if params["name"] == "echo" else block(arguments["size"])
             result = {"content": [{"type": "text", "text": text}]}
         case _:
             error = {"code": -32601, "message": "Method not found"}
@@ -90,7 +95,7 @@ def main() -> None:
     """Serve."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int)
-    parser.add_argument("--tools", type=int, default=0)
+    parser.add_argument("--tools", type=int, default=2)
     options = parser.parse_args()
     tools = catalogue(options.tools)
     if options.http:

@@ -1,162 +1,136 @@
-"""The programs that are measured, each a process tree whose CPU time and memory are read from outside."""
+"""The ways from the load to the backend: the backend alone, the floors, and the bridge with each kind of backend."""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import executable
 
-import psutil
+from benchmarks.load import MODERN_GENERATION, Caller, Door, Generation, WrongAnswer, listing
+from benchmarks.processes import Program, backend_command, free_port
 
-from benchmarks.load import Generation
-
-GENERATIONS: tuple[Generation, ...] = ("2025-11-25", "2026-07-28")
-_BACKEND = "benchmarks.backend"
-_START_S = 30
-
-
-def backend_command(tools: int, port: int | None = None) -> list[str]:
-    """The command of the backend, on standard input and output or on a port."""
-    at = [] if port is None else ["--http", str(port)]
-    return [sys.executable, "-m", _BACKEND, "--tools", str(tools), *at]
+ALONE = "backend alone"
+PIPE = "bare pipe"
+SDK = "SDK on both sides"
+BRIDGE_PIPE = "bridgehead, pipe"
+BRIDGE_HTTP = "bridgehead, http"
+_START_S = 60
+_SETTLE_S = 1.0
 
 
 @dataclass
 class Lane:
-    """One way from the load to the backend.
+    """One way to the backend, and the program that is measured on it.
 
     Attributes:
         name: As it stands in the report.
-        url: Where calls go.
-        token: The bearer, for the bridge.
-        prefix: What the tool names begin with.
-        process: The gateway, or the backend itself where there is no gateway.
+        command: What starts the gateway, or the backend itself where there is no gateway.
+        tools: How many tools the backend lists.
+        prefix: What the names of its tools begin with.
+        state_dir: Where the bridge keeps its state; None for what keeps none.
+        cold_s: Seconds from the start of the process to the first complete list, with an empty state directory.
+        warm_s: The same with the state that a run has left.
+        idle_mb: Resident memory after the start, before the first call.
     """
 
     name: str
-    url: str
-    process: subprocess.Popen[bytes]
-    token: str | None = None
+    port: int
+    command: list[str]
+    tools: int
     prefix: str = ""
-    cold_s: dict[str, float] = field(default_factory=dict[str, float])
+    state_dir: Path | None = None
+    cold_s: list[float] = field(default_factory=list[float])
+    warm_s: list[float] = field(default_factory=list[float])
     idle_mb: float = 0.0
+    _program: Program | None = None
 
-    def cpu_s(self) -> float:
-        """Seconds of CPU that the gateway has used, its children included and the backend left out.
+    @property
+    def program(self) -> Program:
+        """What is running.
 
-        For the lane without a gateway, the backend's own.
+        Raises:
+            RuntimeError: It was not started.
         """
-        return sum(sum(process.cpu_times()[:2]) for process in self._measured())
+        if self._program is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return self._program
 
-    def rss_mb(self) -> float:
-        """Resident memory of the same processes, in megabytes."""
-        return sum(process.memory_info().rss for process in self._measured()) / 1_000_000
+    def door(self, generation: Generation) -> Door:
+        """Where this lane is entered; the bridge only with the token that it has written."""
+        token = None if self.state_dir is None else (self.state_dir / "local-token").read_text().strip()
+        return Door(f"http://127.0.0.1:{self.port}/mcp", generation, token)
 
-    def _measured(self) -> list[psutil.Process]:
-        root = psutil.Process(self.process.pid)
-        return [root, *(child for child in root.children(recursive=True) if _BACKEND not in " ".join(child.cmdline()))]
+    async def start(self) -> None:
+        """Start with nothing kept, and where something is kept, once more with it; leave it running."""
+        self.cold_s.append(await self._start())
+        if self.state_dir is not None:
+            self.stop()
+            self.warm_s.append(await self._start())
+        await asyncio.sleep(_SETTLE_S)
+        self.idle_mb = self.program.rss_mb()
 
     def stop(self) -> None:
-        """End it."""
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
-        self.process.kill()
+        """End it, if it was started."""
+        if self._program is not None:
+            self._program.stop()
+            self._program = None
 
-
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Return once something listens on the port."""
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"a program under test ended with code {process.returncode}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.01)
-    raise RuntimeError("a program under test did not listen in time")
-
-
-def start_plain(name: str, command: list[str], port: int) -> Lane:
-    """Start the backend alone, or a floor."""
-    process = subprocess.Popen(command)
-    wait_for(port, process)
-    return Lane(name, f"http://127.0.0.1:{port}/mcp", process)
-
-
-def start_bridge(folder: Path, tools: int, backend_port: int) -> tuple[Lane, Lane]:
-    """Start the bridge with the backend over a pipe and over HTTP; the two lanes through it.
-
-    Its cold start is taken twice: with an empty state directory, and with what it has kept.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    config, state_dir, port = folder / "bridgehead.toml", folder / "state", free_port()
-    command = backend_command(tools)
-    config.write_text(
-        f"[backends.pipe]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n"
-        f"cwd = {json.dumps(str(Path.cwd()))}\n"
-        f'[backends.http]\nurl = "http://127.0.0.1:{backend_port}/mcp"\n'
-    )
-    serve = [str(Path(sys.executable).parent / "bridgehead"), "serve", "--config", str(config)]
-    serve += ["--port", str(port), "--state-dir", str(state_dir)]
-    cold: dict[str, float] = {}
-    for start in ("fresh", "kept"):
+    async def _start(self) -> float:
         began = time.perf_counter()
-        environ = {**os.environ, "BRIDGEHEAD_LOG_LEVEL": "warning"}
-        process = subprocess.Popen(serve, stdout=subprocess.DEVNULL, env=environ)
-        wait_for(port, process)
-        token = (state_dir / "local-token").read_text().strip()
-        _wait_listed(port, token, 2 * (tools + 2))
-        cold[start] = time.perf_counter() - began
-        if start == "fresh":
-            process.terminate()
-            process.wait(15)
-    url = f"http://127.0.0.1:{port}/mcp"
-    lanes = tuple(Lane(f"bridgehead, {via}", url, process, token, f"{via}__", cold) for via in ("pipe", "http"))
-    time.sleep(1)
-    for lane in lanes:
-        lane.idle_mb = lane.rss_mb()
-    return lanes[0], lanes[1]
+        self._program = Program(self.command, {"BRIDGEHEAD_LOG_LEVEL": "warning"})
+        while not await self._listed():
+            self._program.check()
+            if time.perf_counter() - began > _START_S:
+                raise RuntimeError(f"{self.name} did not list its tools in time")
+            await asyncio.sleep(0.005)
+        return time.perf_counter() - began
+
+    async def _listed(self) -> bool:
+        """Whether the list is complete now."""
+        question = listing(self.prefix, self.tools)(0, 0)
+        try:
+            caller = Caller(self.door(MODERN_GENERATION))
+            await caller.open()
+        except OSError:
+            return False
+        try:
+            await caller.ask(question)
+        except (WrongAnswer, OSError, asyncio.IncompleteReadError):
+            return False
+        finally:
+            await caller.close()
+        return True
 
 
-def _wait_listed(port: int, token: str, tools: int) -> None:
-    """Return once the bridge lists that many tools of its backends."""
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        if _listed(port, token) >= tools:
-            return
-        time.sleep(0.01)
-    raise RuntimeError("the bridge did not list its tools in time")
+def lanes(folder: Path, tools: int) -> list[Lane]:
+    """Every lane, in the order in which they start; the bridge's HTTP backend is the one that is also measured alone."""
+    alone, pipe, sdk = free_port(), free_port(), free_port()
+    return [
+        Lane(ALONE, alone, backend_command(tools, alone), tools),
+        Lane(PIPE, pipe, [executable, "-m", "benchmarks.floor_pipe", str(pipe), *backend_command(tools)], tools),
+        Lane(SDK, sdk, [executable, "-m", "benchmarks.floor_sdk", str(sdk), *backend_command(tools)], tools),
+        _bridge(BRIDGE_PIPE, folder / "pipe", tools, None),
+        _bridge(BRIDGE_HTTP, folder / "http", tools, alone),
+    ]
 
 
-def _listed(port: int, token: str) -> int:
-    """How many tools the bridge lists now, its own left out."""
-    meta = (
-        '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        '"io.modelcontextprotocol/clientCapabilities":{}}'
+def _bridge(name: str, folder: Path, tools: int, backend_port: int | None) -> Lane:
+    """The bridge in front of one backend.
+
+    A limit is set, though one that nobody reaches, because without any the gate has nothing to count.
+    """
+    folder.mkdir(parents=True)
+    config, state_dir, port = folder / "bridgehead.toml", folder / "state", free_port()
+    command, *args = backend_command(tools)
+    backend = (
+        f"command = {json.dumps(command)}\nargs = {json.dumps(args)}\ncwd = {json.dumps(str(Path.cwd()))}\n"
+        if backend_port is None
+        else f'url = "http://127.0.0.1:{backend_port}/mcp"\n'
     )
-    body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{meta}}}}}'
-    head = (
-        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-        f"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\nConnection: close\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.sendall((head + body).encode())
-        answer = b""
-        while part := connection.recv(1 << 20):
-            answer += part
-    return answer.count(b'"name":"pipe__') + answer.count(b'"name":"http__')
+    config.write_text(f"[limits]\ncalls_per_minute = 1000000000\n[backends.bench]\n{backend}")
+    serve = [str(Path(executable).parent / "bridgehead"), "serve", "--config", str(config)]
+    serve += ["--port", str(port), "--state-dir", str(state_dir)]
+    return Lane(name, port, serve, tools, "bench__", state_dir)

@@ -1,24 +1,16 @@
-"""What a gateway costs at least: `python -m benchmarks.floors pipe|sdk PORT BACKEND…`.
+"""`python -m benchmarks.floor_pipe PORT BACKEND…`: bare ASGI in front of the child's pipe, with an id map and no checks at all.
 
-`pipe` is bare ASGI in front of the child's pipe, with an id map and no checks at all: the physical floor. `sdk` is the MCP
-SDK on both sides, its low-level server answering in JSON and its client session behind: what one gets without writing any
-protocol code.
+What is physically possible in Python without writing a server of one's own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import mcp_types as types
 import orjson
 import uvicorn
-from mcp.client.client import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.server.lowlevel.server import Server
 
 
 class Pipe:
@@ -57,8 +49,8 @@ class Pipe:
         return {**reply, "id": message["id"]}
 
 
-def serve_pipe(port: int, command: list[str]) -> None:
-    """The floor without checks."""
+def serve(port: int, command: list[str]) -> None:
+    """Answer on the port with what the child answers."""
     pipe = Pipe(command)
 
     async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -79,28 +71,5 @@ def serve_pipe(port: int, command: list[str]) -> None:
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", lifespan="off")  # pyright: ignore[reportArgumentType]
 
 
-def serve_sdk(port: int, command: list[str]) -> None:
-    """The SDK on both sides."""
-    schemas: dict[str, dict[str, Any]] = {}
-
-    @asynccontextmanager
-    async def lifespan(_: Server[Client]) -> AsyncGenerator[Client]:
-        async with Client(StdioServerParameters(command=command[0], args=command[1:]), cache=None) as client:
-            listed = await client.list_tools()
-            schemas.update({tool.name: tool.input_schema for tool in listed.tools})
-            yield client
-
-    async def list_tools(ctx: Any, _: Any) -> types.ListToolsResult:
-        return await ctx.lifespan_context.list_tools()
-
-    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
-        return await ctx.lifespan_context.call_tool(params.name, params.arguments)
-
-    server: Server[Client] = Server(
-        "floor", lifespan=lifespan, on_list_tools=list_tools, on_call_tool=call_tool, get_tool_input_schema=schemas.get
-    )
-    uvicorn.run(server.streamable_http_app(json_response=True), host="127.0.0.1", port=port, log_level="error")
-
-
 if __name__ == "__main__":
-    {"pipe": serve_pipe, "sdk": serve_sdk}[sys.argv[1]](int(sys.argv[2]), sys.argv[3:])
+    serve(int(sys.argv[1]), sys.argv[2:])
