@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -21,7 +22,7 @@ from starlette.requests import Request
 
 from bridgehead import __version__
 from bridgehead.backends.builtin import BuiltinBackend
-from bridgehead.backends.mcp import McpBackend, SharedPool, Surroundings
+from bridgehead.backends.mcp import DEPTH_VARIABLE, McpBackend, SharedPool, Surroundings
 from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State
 from bridgehead.config import (
     BackendSettings,
@@ -32,7 +33,7 @@ from bridgehead.config import (
     resolve,
 )
 from bridgehead.core import Call, Clock, Outcome, SystemClock
-from bridgehead.core.errors import BackendNotFound, Forbidden
+from bridgehead.core.errors import BackendNotFound, BackendUnavailable, ConfigInvalid, Forbidden
 from bridgehead.core.logs import configure_logs
 from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
@@ -48,6 +49,7 @@ log = structlog.get_logger(__name__)
 
 _DATABASE = "bridgehead.db"
 _KEY_FILE = "request-state.key"
+_KEY_BYTES = 32
 _ADDRESS_FILE = "address"
 
 
@@ -56,18 +58,33 @@ class CountingGate:
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._inside = 0
+        self._inside: set[anyio.CancelScope] = set()
         self._empty = anyio.Event()
 
     async def run(self, call: Call) -> Outcome:
-        """Run the call."""
-        self._inside += 1
+        """Run the call.
+
+        Raises:
+            BackendUnavailable: The bridge stops, and the call has had its grace.
+        """
+        scope = anyio.CancelScope()
+        self._inside.add(scope)
         try:
-            return await self._gate.run(call)
+            with scope:
+                return await self._gate.run(call)
         finally:
-            self._inside -= 1
+            self._inside.discard(scope)
             if not self._inside:
                 self._empty.set()
+        raise BackendUnavailable(
+            "The bridge was stopped while the call ran. The call may or may not have had its effect.",
+            hint="look at its effect before you repeat it.",
+        )
+
+    def give_up(self) -> None:
+        """End every call that is inside; each is answered, and on record."""
+        for scope in tuple(self._inside):
+            scope.cancel()
 
     async def wait_empty(self) -> None:
         """Return as soon as no call is inside."""
@@ -109,7 +126,9 @@ class Probe:
 
 
 @asynccontextmanager
-async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str]) -> AsyncGenerator[Bridge]:
+async def running(
+    settings: Settings, state_dir: Path, environ: Mapping[str, str], *, own_url: str | None = None
+) -> AsyncGenerator[Bridge]:
     """A bridge with its backends coming up behind it, for as long as the context lasts.
 
     On leaving, every backend and all that it started has ended, and the audit log is written.
@@ -122,7 +141,7 @@ async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
     around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ)
-    backends = _backends(settings, around, environ)
+    backends = _backends(settings, around, own_url)
     builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
     catalog.publish(BUILTIN, builtin.listing())
     callable_backends: dict[str, Backend] = {BUILTIN: builtin, **backends}
@@ -137,6 +156,7 @@ async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str
                 clock=clock,
                 backends=callable_backends,
                 limits=settings.limits,
+                starting=lambda: _never_listed(catalog),
                 overrides=settings.backends,
             )
         )
@@ -158,6 +178,15 @@ async def running(settings: Settings, state_dir: Path, environ: Mapping[str, str
             await anyio.to_thread.run_sync(engine.dispose)
 
 
+def _never_listed(catalog: Catalog) -> list[str]:
+    """The backends that are starting and of which nothing is known."""
+    return [
+        name
+        for name, status in catalog.statuses.items()
+        if status.state is State.STARTING and name not in catalog.snapshot.listings
+    ]
+
+
 def _rules(settings: Settings) -> Rules:
     return Rules(
         order=(BUILTIN, *settings.backends),
@@ -167,7 +196,7 @@ def _rules(settings: Settings) -> Rules:
     )
 
 
-def _backends(settings: Settings, around: Surroundings, environ: Mapping[str, str]) -> dict[str, McpBackend]:
+def _backends(settings: Settings, around: Surroundings, own_url: str | None) -> dict[str, McpBackend]:
     """The backends that can be started; the others are reported with the reason."""
     backends: dict[str, McpBackend] = {}
     for name, backend in settings.backends.items():
@@ -179,7 +208,8 @@ def _backends(settings: Settings, around: Surroundings, environ: Mapping[str, st
             cause = "None of its tools can be seen: no group that names it is on, and tools in no group are hidden."
         else:
             try:
-                launch = resolve(backend, environ)
+                launch = resolve(backend, around.environ)
+                _refuse_itself(name, launch, own_url, around.environ)
             except LaunchInvalid as error:
                 cause, state = error.sentence(), State.BROKEN
             else:
@@ -189,6 +219,26 @@ def _backends(settings: Settings, around: Surroundings, environ: Mapping[str, st
         around.shelf.report(BackendStatus(name, state, around.clock.now(), cause))
         log.warning("backend is not started", backend=name, cause=cause)
     return backends
+
+
+def _refuse_itself(name: str, resolved: ResolvedBackend, own_url: str | None, environ: Mapping[str, str]) -> None:
+    """Refuse a backend that is this bridge: it would list its own tools, and those again, without end.
+
+    A client's configuration, taken over as it is, may well hold the bridge.
+
+    Raises:
+        LaunchInvalid: It is.
+    """
+    launch = resolved.launch
+    if isinstance(launch, StdioLaunch):
+        itself = Path(launch.command).name.startswith("bridgehead") and environ.get(DEPTH_VARIABLE, "0") != "0"
+    else:
+        there, here = urlsplit(launch.url), urlsplit(own_url or "")
+        itself = is_loopback(there.hostname or "") and is_loopback(here.hostname or "") and there.port == here.port
+    if itself:
+        raise LaunchInvalid(
+            f"Backend {name} is this bridge itself.", hint=f"remove [backends.{name}], or set `enabled = false` there."
+        )
 
 
 def _fingerprint(resolved: ResolvedBackend) -> str:
@@ -205,12 +255,18 @@ def _secret_key(state_dir: Path) -> bytes:
     """The key that seals what callers carry; made once, readable by the owner alone."""
     path = state_dir / _KEY_FILE
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_bytes()
-    with os.fdopen(handle, "wb") as file:
-        key = secrets.token_bytes(32)
-        file.write(key)
+        if path.exists() and len(kept := path.read_bytes()) == _KEY_BYTES:
+            return kept
+        # Renamed into place, so that a crash leaves no half a key. A damaged one is replaced: only open rounds are lost by it.
+        key, new = secrets.token_bytes(_KEY_BYTES), path.with_suffix(f".{secrets.token_hex(4)}")
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(key)
+        new.replace(path)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"The key {path} can be neither read nor made: {error.strerror}.",
+            hint="make the state directory one of your own that you may write, or choose another with --state-dir.",
+        ) from error
     return key
 
 
@@ -248,7 +304,7 @@ async def serve_on(
         )
 
     address = state_dir / _ADDRESS_FILE
-    async with running(settings, state_dir, os.environ) as bridge:
+    async with running(settings, state_dir, os.environ, own_url=listener.url) as bridge:
         endpoints = McpEndpoints(bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes)
         front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
         # Renamed into place, so that nobody reads half an address.
@@ -257,7 +313,7 @@ async def serve_on(
         log.info("listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends))
         try:
             async with endpoints.running():
-                await listener.serve(front, stop, grace_s=server.shutdown_grace_s, idle=bridge.gate.wait_empty)
+                await listener.serve(front, stop, grace_s=server.shutdown_grace_s, calls=bridge.gate)
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.Path(address).unlink(missing_ok=True)
@@ -296,7 +352,9 @@ def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
 
 async def _probe(settings: Settings, state_dir: Path, name: str) -> Probe:
     backend: BackendSettings = settings.backends[name]
-    alone = settings.model_copy(update={"backends": {name: backend}, "groups": {}})
+    # Groups are left out, so that a backend can be tried whatever is switched on.
+    server = settings.server.model_copy(update={"ungrouped": "show"})
+    alone = settings.model_copy(update={"backends": {name: backend}, "groups": {}, "server": server})
     clock: Clock = SystemClock()
     began = clock.monotonic()
     async with running(alone, state_dir / "probe", os.environ) as bridge:

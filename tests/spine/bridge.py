@@ -103,13 +103,22 @@ def wait_until(condition: Any, *, within_s: float = 20) -> None:
 
 @contextmanager
 def running_bridge(
-    tmp_path: Path, config: str, *, environ: Mapping[str, str] | None = None, expect_exit: bool = False
+    tmp_path: Path, config: str, *, environ: Mapping[str, str] | None = None, expect_exit: bool = False, port: int = 0
 ) -> Generator[Bridge]:
     """A bridge with this configuration; ended with SIGTERM, which has to work."""
     file = tmp_path / "bridgehead.toml"
     file.write_text(config)
     state_dir, log = tmp_path / "state", tmp_path / "bridge.log"
-    command = [str(BIN / "bridgehead"), "serve", "--config", str(file), "--port", "0", "--state-dir", str(state_dir)]
+    command = [
+        str(BIN / "bridgehead"),
+        "serve",
+        "--config",
+        str(file),
+        "--port",
+        str(port),
+        "--state-dir",
+        str(state_dir),
+    ]
     with log.open("ab") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **(environ or {})}

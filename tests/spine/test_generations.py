@@ -246,6 +246,10 @@ async def test_a_request_state_is_good_for_its_own_call_alone(bridge: Bridge) ->
             other = await send(http, f"{backend}__ask_url", inputResponses=answer, requestState=state)
             forged = await send(http, f"{backend}__ask_form", inputResponses=answer, requestState=state[:-4] + "AAAA")
             assert other["error"]["code"] == forged["error"]["code"] == -32602
+            changed = await send(
+                http, f"{backend}__ask_form", arguments={"x": 1}, inputResponses=answer, requestState=state
+            )
+            assert changed["error"]["code"] == -32602
             right = await send(http, f"{backend}__ask_form", inputResponses=answer, requestState=state)
             assert '"colour":"red"' in right["result"]["content"][0]["text"]
 

@@ -25,6 +25,7 @@ READ_ELSEWHERE = frozenset(
     {
         CONFIG_VARIABLE,
         "BRIDGEHEAD_DEBUG",
+        "BRIDGEHEAD_DEPTH",
         "BRIDGEHEAD_STATE_DIR",
         "BRIDGEHEAD_TOKEN",
         "BRIDGEHEAD_URL",

@@ -85,7 +85,7 @@ class LimitSettings(_Table):
         calls_per_minute: Per caller and tool; 0 is no limit.
         backend_concurrency: Calls in flight per backend, unless the backend says otherwise.
         result_bytes: Largest result handed on whole, unless the backend says otherwise.
-        identical_failures: Identical failures in a row after which the same call is not run again; 0 never stops one.
+        identical_failures: The how-manieth identical failing call in a row is not run; 0 never stops one.
         identical_failures_window_s: How long after the last of them that holds.
     """
 

@@ -1,11 +1,42 @@
-"""Reading JSON values whose shape nobody has promised."""
+"""JSON values whose shape nobody has promised: read, bounded, and written."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, cast
+
+import orjson
 
 
 def as_mapping(value: object) -> Mapping[str, Any]:
     """The value where it is an object, else an empty one."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def nested_deeper_than(value: object, depth: int) -> bool:
+    """Whether containers in `value` are nested more than `depth` deep."""
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[object, object]", value).values()
+    elif isinstance(value, list):
+        inner = cast("list[object]", value)
+    else:
+        return False
+    if depth <= 0:
+        return True
+    return any(nested_deeper_than(item, depth - 1) for item in inner)
+
+
+def dumps(value: object) -> bytes:
+    """The value as JSON, also where orjson would not write it: integers past 64 bits, deep nesting, lone surrogates.
+
+    Raises:
+        ValueError: It cannot be written at all.
+    """
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        try:
+            return json.dumps(value, separators=(",", ":")).encode()
+        except (TypeError, RecursionError) as error:
+            raise ValueError("it is nested too deep to be written, or is no JSON") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from bridgehead.catalog import Snapshot
@@ -30,6 +30,7 @@ class GateParts:
     Attributes:
         snapshot: Gives the catalog as it is now.
         backends: By configured name; read at each call, so backends may come and go.
+        starting: Names the backends that have never listed anything yet.
         overrides: What single backends say of their own limits.
     """
 
@@ -41,6 +42,7 @@ class GateParts:
     shelf: Shelf
     clock: Clock
     limits: LimitSettings = field(default_factory=LimitSettings)
+    starting: Callable[[], Collection[str]] = tuple
     overrides: Mapping[str, BackendSettings] = field(default_factory=dict[str, BackendSettings])
 
 
@@ -51,7 +53,7 @@ def build_gate(parts: GateParts) -> Gate:
     failures = Failures(parts.clock, stop_at=limits.identical_failures, window_s=limits.identical_failures_window_s)
     stages: dict[type[Stage], Stage] = {
         Audit: Audit(parts.audit, parts.clock, routed),
-        Authorise: Authorise(parts.snapshot, parts.policy, routed),
+        Authorise: Authorise(parts.snapshot, parts.policy, routed, parts.starting),
         Validate: Validate(failures),
         Limit: Limit(Rate(parts.clock, limits.calls_per_minute), failures, Overflow(parts.shelf, limits)),
         Confirm: Confirm(parts.confirmer),

@@ -14,6 +14,8 @@ from typing import Any, cast
 import jsonschema_rs as js
 import structlog
 
+from bridgehead.core.json import nested_deeper_than
+
 MAX_DEPTH = 64
 _MAX_EXPANDED = 100_000
 """Subschemas with every local `$ref` written out: a few kilobytes of doubling references would take for ever."""
@@ -82,19 +84,6 @@ def compile_schema(schema: Any) -> js.Validator:
         return draft(known, offline=True, pattern_options=_LINEAR, validate_formats=False)
     except ValueError:
         return draft(known, offline=True, pattern_options=_BOUNDED, validate_formats=False)
-
-
-def nested_deeper_than(value: object, depth: int) -> bool:
-    """Whether containers in `value` are nested more than `depth` deep."""
-    if isinstance(value, Mapping):
-        inner = cast("Mapping[object, object]", value).values()
-    elif isinstance(value, list):
-        inner = cast("list[object]", value)
-    else:
-        return False
-    if depth <= 0:
-        return True
-    return any(nested_deeper_than(item, depth - 1) for item in inner)
 
 
 def part_at(schema: Any, path: list[str | int]) -> Any:

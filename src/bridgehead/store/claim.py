@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bridgehead.core import BridgeError, Kind
+from bridgehead.core.errors import ConfigInvalid
 
 if sys.platform != "win32":
     import fcntl
@@ -32,7 +33,13 @@ def claim(state_dir: Path) -> Generator[None]:
     Raises:
         StateInUse: Somebody else holds it.
     """
-    handle = os.open(state_dir / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        handle = os.open(state_dir / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise ConfigInvalid(
+            f"The lock {state_dir / _FILE} cannot be made: {error.strerror}.",
+            hint="make the state directory one of your own that you may write, or choose another with --state-dir.",
+        ) from error
     try:
         if sys.platform != "win32":
             try:

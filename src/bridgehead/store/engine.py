@@ -26,7 +26,7 @@ def open_engine(where: Path | str, *, busy_timeout_s: float = 5) -> Engine:
     """
     try:
         if isinstance(where, str) and "://" in where:
-            engine = create_engine(where, pool_pre_ping=True)
+            engine = create_engine(where, pool_pre_ping=True, hide_parameters=True)
         else:
             path = Path(where)
             _make_private(path)
@@ -65,7 +65,10 @@ def _make_private(path: Path) -> None:
 
 
 def _sqlite(path: Path, busy_timeout_s: float) -> Engine:
-    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": busy_timeout_s})
+    # Errors would show parameters otherwise, and the log with them.
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)), connect_args={"timeout": busy_timeout_s}, hide_parameters=True
+    )
 
     def set_up(connection: Any, _record: object) -> None:
         cursor = connection.cursor()

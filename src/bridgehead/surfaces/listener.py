@@ -12,11 +12,13 @@ import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from bridgehead.core import BridgeError
 from bridgehead.core.errors import ConfigInvalid
@@ -25,6 +27,45 @@ log = structlog.get_logger(__name__)
 
 _FLUSH_S = 1
 _BACKLOG = 2048
+MOST_HEADER_BYTES = 256 * 1024
+
+
+class InFlightCalls(Protocol):
+    """The calls that run."""
+
+    async def wait_empty(self) -> None:
+        """Return once none does."""
+        ...
+
+    def give_up(self) -> None:
+        """End each with an answer."""
+        ...
+
+
+class _BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's parser, with a bound on request headers that it lacks: they are kept in memory before anyone is known."""
+
+    _in_headers = False
+    _header_bytes = 0
+
+    def on_message_begin(self) -> None:
+        """Begin to count."""
+        self._in_headers, self._header_bytes = True, 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Stop counting."""
+        self._in_headers = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came in, and hang up on headers without end."""
+        super().data_received(data)
+        if self._in_headers:
+            self._header_bytes += len(data)
+            if self._header_bytes > MOST_HEADER_BYTES:
+                log.warning("a request's headers were too long; hung up", bytes=self._header_bytes)
+                self.transport.close()
 
 
 class _QuietServer(uvicorn.Server):
@@ -43,20 +84,19 @@ class Listener:
     sock: socket.socket
     url: str
 
-    async def serve(
-        self, app: ASGIApp, stop: anyio.Event, *, grace_s: float, idle: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def serve(self, app: ASGIApp, stop: anyio.Event, *, grace_s: float, calls: InFlightCalls) -> None:
         """Serve `app` until `stop` is set, then stop in order.
 
         Args:
             app: The application.
             stop: Set from outside.
             grace_s: How long calls in flight may go on after the stop began.
-            idle: Returns once no call is in flight.
+            calls: Those in flight.
         """
         server = _QuietServer(
             uvicorn.Config(
                 app,
+                http=_BoundedProtocol,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -79,9 +119,10 @@ class Listener:
             for accepting in getattr(server, "servers", ()):
                 accepting.close()
             with anyio.move_on_after(grace_s) as patience:
-                await idle()
+                await calls.wait_empty()
             if patience.cancelled_caught:
                 log.warning("calls were still in flight when the grace ran out", grace_s=grace_s)
+                calls.give_up()
             # uvicorn is asked to leave, not cancelled in the middle of an answer.
             server.should_exit = True
 
@@ -102,7 +143,7 @@ def listen(host: str, port: int) -> Listener:
         sock.close()
         raise ConfigInvalid(
             f"Port {port} on {host} cannot be had: {error.strerror}.",
-            hint="stop what listens there, or choose another with --port (0 takes any free one).",
+            hint="stop what listens there, or choose another with --port, and --state-dir if that is a bridge.",
         ) from error
     sock.settimeout(0)
     shown = f"[{host}]" if ":" in host else host

@@ -32,7 +32,7 @@ from bridgehead.backends.mcp.stdio import Child, open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
 from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome, as_mapping
-from bridgehead.core.errors import BackendUnavailable
+from bridgehead.core.errors import BackendFaulty, BackendUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -126,12 +126,19 @@ class McpBackend:
         connection: Connection | None = None
         try:
             connection = await self._open_main()
-            await self._list(connection)
+            return await self._live_on(connection)
         except BackendUnavailable as error:
             return error.sentence(), connection
-        except (MCPError, TimeoutError) as error:
+        finally:
+            # However it ended: a session that nobody holds any more keeps its process.
             if connection is not None:
                 connection.close()
+
+    async def _live_on(self, connection: Connection) -> tuple[str, Connection | None]:
+        """The life of an open session."""
+        try:
+            await self._list(connection)
+        except (MCPError, TimeoutError) as error:
             if self.facts.discovered is not None:
                 # What was kept no longer holds: the server was changed. Ask again next time.
                 await self._keep(replace(self.facts, discovered=None, legacy=None))
@@ -185,7 +192,11 @@ class McpBackend:
             return await self._begin(Agreement(legacy=True))
         if self._launch.transport != "auto" or self.facts.sse is not None or error.details.get("refused") is not True:
             raise error
-        connection = await self._begin(Agreement(legacy=True), sse=True)
+        try:
+            connection = await self._begin(Agreement(legacy=True), sse=True)
+        except BackendUnavailable:
+            # That the older transport does not answer either says less than the first failure.
+            raise error from None
         await self.learn(sse=True)
         return connection
 
@@ -316,13 +327,19 @@ class McpBackend:
         async with self._sessions.lease(main, channel) as connection:
             if connection.is_modern:
                 return await answer_rounds(call, connection, channel, self._timeout_s(call))
-            return await connection.run(
+            outcome = await connection.run(
                 call.method,
                 params_of(call),
                 flight=InFlight(channel),
                 timeout_s=self._timeout_s(call),
                 meta=request_meta(call, channel, modern=False),
             )
+            if outcome.needs_input:
+                raise BackendFaulty(
+                    f"Backend {self.name} answered in a way that its protocol version does not have.",
+                    hint="this is a mistake in that server.",
+                )
+            return outcome
 
     def _timeout_s(self, call: Call) -> float:
         name = call.route.name if call.route is not None else ""

@@ -8,6 +8,7 @@ to a caller it may not be meant for.
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +17,7 @@ from typing import Any, cast
 
 import anyio
 import anyio.abc
+import httpx2
 import mcp_types as types
 import structlog
 
@@ -307,12 +309,17 @@ class Connection:
 
     async def _failure(self, error: MCPError) -> BridgeError:
         """What an error of the session means to the caller."""
-        if error.code == types.CONNECTION_CLOSED or error.message in {"Session terminated", "Session not found"}:
+        session = self.session
+        # "Session terminated" is what the SDK makes of a 404 to a request with a session id.
+        forgotten = self.child is None and error.message == "Session terminated"
+        if session is None or session.is_closed or self._over.is_set() or forgotten:
             if self.child is not None:
                 await exited(self.child.process, _REAP_S)
-            self.close(self._how_it_ended())
+            cause = self._how_it_ended()
+            self.close(cause)
+            last = f" Its last words: {self.child.stderr[-1]}" if self.child is not None and self.child.stderr else ""
             return BackendUnavailable(
-                f"{self._how_it_ended()} The call may or may not have run.",
+                f"{cause}{last} The call may or may not have run.",
                 hint="look at its effect before you repeat it; the backend is being started again.",
             )
         return ProtocolFailure(error.message, rpc_code=error.code, data=error.data)
@@ -320,9 +327,8 @@ class Connection:
     def _how_it_ended(self) -> str:
         if self.child is None:
             return f"The connection to backend {self.name} was lost."
-        cause = self.child.exit_cause
-        last = f" Its last words: {self.child.stderr[-1]}" if self.child.stderr else ""
-        return f"Backend {self.name} {cause or 'closed its output'}.{last}"
+        # Without its last words: a cause is shown to anyone, and what a server writes may hold anything.
+        return f"Backend {self.name} {self.child.exit_cause or 'closed its output'}."
 
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""
@@ -355,8 +361,11 @@ def innermost(error: BaseException) -> BaseException:
 def _reason(error: BaseException) -> str:
     if isinstance(error, MCPError):
         return f"it answered the handshake with error {error.code}: {error.message[:200]}"
+    if isinstance(error, httpx2.HTTPStatusError):
+        return f"it answered with HTTP status {error.response.status_code}"
     text = str(error).strip() or type(error).__name__
-    return text[:300].rstrip(".")
+    # An address may hold a key, and a cause is shown to anyone.
+    return re.sub(r"https?://[^\s'\"]+", "its address", text)[:300].rstrip(".")
 
 
 def _is_wanted(level: object, least: str | None) -> bool:

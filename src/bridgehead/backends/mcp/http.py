@@ -6,15 +6,20 @@ own, its headers, lives in a thin client of its own over that pool.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
+import structlog
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bridgehead.config import HttpLaunch
+
+log = structlog.get_logger(__name__)
 
 _CONNECT_S = 10.0
 
@@ -28,8 +33,26 @@ class SharedPool(httpx2.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request over the pool."""
-        return await self._pool.handle_async_request(request)
+        """Send a request over the pool.
+
+        What befalls one call is that call's: the SDK lets an exception of one request end the session of all of them. So a
+        call that fails on its way gets an answer that says so.
+        """
+        is_call = request.method == "POST" and ("mcp-session-id" in request.headers or _is_modern(request))
+        try:
+            response = await self._pool.handle_async_request(request)
+        except (httpx2.TransportError, ValueError) as error:
+            if not is_call or isinstance(error, httpx2.ConnectError):
+                raise
+            log.info("a request failed on its way", cause=type(error).__name__)
+            return httpx2.Response(502, request=request)
+        if response.status_code == HTTPStatus.NOT_FOUND and "mcp-session-id" in request.headers:
+            # The session is over, whatever the body says of it (MCP 2025-11-25, transports, session management).
+            await response.aclose()
+            return httpx2.Response(404, request=request)
+        if is_call and isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _OneCallsStream(response.stream)
+        return response
 
     async def aclose(self) -> None:
         """A client that closes leaves the pool open; `shut` closes it."""
@@ -37,6 +60,27 @@ class SharedPool(httpx2.AsyncBaseTransport):
     async def shut(self) -> None:
         """Close every connection."""
         await self._pool.aclose()
+
+
+class _OneCallsStream(httpx2.AsyncByteStream):
+    """A body whose breaking off the SDK takes for the end of one answer."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                yield part
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(f"the answer broke off: {type(error).__name__}") from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _is_modern(request: httpx2.Request) -> bool:
+    return request.headers.get("mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS
 
 
 def client_for(pool: SharedPool, headers: Mapping[str, str]) -> httpx2.AsyncClient:

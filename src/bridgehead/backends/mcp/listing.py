@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 import structlog
@@ -12,10 +12,13 @@ from mcp.shared.inbound import find_invalid_x_mcp_header
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.catalog import Definition, Listing
 from bridgehead.core import as_mapping
+from bridgehead.core.json import dumps, nested_deeper_than
 
 log = structlog.get_logger(__name__)
 
 MOST_PAGES = 1_000
+MOST_DEPTH = 200
+"""How deep a definition may be nested."""
 
 
 async def list_everything(backend: str, session: RelaySession) -> Listing:
@@ -56,6 +59,19 @@ def _is_usable(backend: str, session: RelaySession, tool: Definition) -> bool:
     return reason is None
 
 
+def _is_writable(backend: str, method: str, item: Definition) -> bool:
+    """Whether the definition can be shown to anyone; one that cannot would break the list for everybody."""
+    if not nested_deeper_than(item, MOST_DEPTH):
+        try:
+            dumps(item)
+        except ValueError:
+            pass
+        else:
+            return True
+    log.warning("a definition that cannot be written was left out", backend=backend, method=method)
+    return False
+
+
 async def _all_pages(backend: str, session: RelaySession, method: str, key: str) -> tuple[Definition, ...]:
     """Follow `nextCursor` to the end; a cursor that comes back, or a list without end, is cut off with a warning."""
     found: list[Definition] = []
@@ -68,8 +84,9 @@ async def _all_pages(backend: str, session: RelaySession, method: str, key: str)
             if error.code == types.METHOD_NOT_FOUND and not found:
                 return ()
             raise
-        items: list[Any] = page.get(key) or []
-        found.extend(filter(None, map(as_mapping, items)))
+        listed = page.get(key)
+        items = cast("list[object]", listed) if isinstance(listed, list) else []
+        found.extend(item for item in map(as_mapping, items) if item and _is_writable(backend, method, item))
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             return tuple(found)

@@ -16,7 +16,7 @@ import mcp_types as types
 from bridgehead.backends.mcp.connection import Connection, InFlight
 from bridgehead.backends.mcp.sdk import OWN_META_KEYS
 from bridgehead.core import Call, Channel, Era, Method, Outcome, as_mapping, new_id
-from bridgehead.core.errors import BackendUnavailable
+from bridgehead.core.errors import BackendFaulty, BackendUnavailable
 
 MOST_ROUNDS = 20
 _STATE_ONLY_PAUSE_S = 0.2
@@ -92,7 +92,15 @@ async def answer_rounds(call: Call, connection: Connection, channel: Channel, ti
         answers: dict[str, Any] = {}
         if questions:
             for key, question in questions.items():
-                answers[key] = dict(await channel.ask(str(question["method"]), _for_legacy(question.get("params"))))
+                asked = as_mapping(question)
+                method, sent = asked.get("method"), asked.get("params", {})
+                params_sent = as_mapping(sent)
+                if not isinstance(method, str) or not isinstance(sent, Mapping):
+                    raise BackendFaulty(
+                        f"Backend {connection.name} asked for something that is no request.",
+                        hint="this is a mistake in that server.",
+                    )
+                answers[key] = dict(await channel.ask(method, _for_legacy(params_sent) if "params" in asked else None))
         else:
             await anyio.sleep(_STATE_ONLY_PAUSE_S)
         params = {**params_of(call)}

@@ -83,6 +83,11 @@ class RelaySession(ClientSession):
         """Whether the 2026-07-28 generation was agreed on."""
         return self._negotiated_version in MODERN_PROTOCOL_VERSIONS
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the transport has ended. A server may send the code that the SDK uses for it, so the code tells nothing."""
+        return bool(getattr(self._dispatcher, "_closed", False))
+
     async def negotiate(self) -> None:
         """Find out which generation the server speaks and agree on a version."""
         await negotiate_auto(self)

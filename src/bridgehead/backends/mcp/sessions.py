@@ -23,6 +23,8 @@ from bridgehead.core.errors import BackendUnavailable
 
 MOST_SESSIONS = 8
 """Sessions for one set of capabilities; beyond them calls share, and a question that could be for either is refused."""
+MOST_CALLERS_OWN = 32
+"""Sessions that are one caller's own, with one backend, before the longest idle are ended."""
 _ASKABLE = ("sampling", "elicitation", "roots")
 
 
@@ -124,6 +126,8 @@ class Sessions:
             )
             if usable and (not usable[0].leases or len(usable) >= MOST_SESSIONS):
                 return usable[0]
+            if rooted:
+                self._make_room()
             connection = await self._source.open(wanted, legacy=True, opened_for=opened_for)
             if rooted and not usable:
                 channel.on_close(lambda: self._forget(key))
@@ -142,6 +146,22 @@ class Sessions:
         for connection in self._open.get(key, ()):
             if connection.session is not None:
                 await connection.session.announce_roots_changed()
+
+    def _make_room(self) -> None:
+        """End the idle sessions of the callers that have had theirs longest, where there are too many.
+
+        A caller whose session was ended gets another with its next call.
+        """
+        held = [
+            (key, connection)
+            for key, connections in self._open.items()
+            if key.caller is not None
+            for connection in connections
+        ]
+        idle = [(key, connection) for key, connection in held if not connection.leases]
+        for key, connection in idle[: max(0, len(held) - MOST_CALLERS_OWN + 1)]:
+            connection.close()
+            self._open[key] = [other for other in self._open[key] if other is not connection]
 
     def _sweep(self) -> None:
         """Keep one idle session a key."""

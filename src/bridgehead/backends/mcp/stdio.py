@@ -7,6 +7,7 @@ may be split anywhere.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import deque
@@ -23,11 +24,11 @@ import orjson
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
 from bridgehead.config import StdioLaunch
 from bridgehead.core import as_mapping
 from bridgehead.core.errors import BackendUnavailable
+from bridgehead.core.json import dumps
 
 BASE_ENVIRONMENT = (
     "HOME",
@@ -54,6 +55,9 @@ BASE_ENVIRONMENT = (
 )
 """What every child gets of the bridge's environment; anything else has to be named in its configuration."""
 
+DEPTH_VARIABLE = "BRIDGEHEAD_DEPTH"
+"""How many bridges a process runs under; set for children, so that a bridge knows that it is one."""
+
 STDERR_LINES = 20
 _LINE_LIMIT = 2_000
 _EXIT_GRACE_S = 2.0
@@ -72,12 +76,14 @@ class Child:
     skipped_lines: int = 0
     silent: anyio.Event = field(default_factory=anyio.Event)
     """Set when standard output has ended: nothing more will come."""
+    ended_by_us: bool = False
+    """Whether it still ran when the bridge began to end it, so that how it ended says nothing of it."""
 
     @property
     def exit_cause(self) -> str | None:
         """How it ended, in a few words, or None while it runs."""
         code = self.process.returncode
-        if code is None:
+        if code is None or self.ended_by_us:
             return None
         if code < 0:
             return f"was ended by {signal.Signals(-code).name}"
@@ -97,6 +103,7 @@ async def open_child(
         BackendUnavailable: The command cannot be started.
     """
     env = {key: environ[key] for key in BASE_ENVIRONMENT if key in environ}
+    env[DEPTH_VARIABLE] = str(int(environ.get(DEPTH_VARIABLE, "0")) + 1)
     env |= {key: secret.reveal() for key, secret in launch.env.items()}
     try:
         process = await anyio.open_process(
@@ -127,6 +134,9 @@ async def open_child(
             with anyio.CancelScope(shield=True):
                 for stream in (write, outgoing, read):
                     stream.close()
+                if child.silent.is_set():
+                    await exited(process, _EXIT_GRACE_S)
+                child.ended_by_us = process.returncode is None
                 await end_tree(process)
             tasks.cancel_scope.cancel()
 
@@ -187,20 +197,35 @@ def _parse(child: Child, line: bytes) -> types.JSONRPCMessage | None:
     """The message on a line, or None for anything else."""
     if not line.strip():
         return None
+    answer: Mapping[str, Any] = {}
     try:
-        decoded: Any = orjson.loads(line)
+        decoded = _decoded(line)
         answer = as_mapping(decoded)
         if "result" in answer and isinstance(answer.get("id"), int | str):
             # Results can be large and are relayed as they are; only the envelope matters here.
             return types.JSONRPCResponse.model_construct(jsonrpc="2.0", id=answer["id"], result=answer["result"])
         return types.jsonrpc_message_adapter.validate_python(decoded, by_name=False)
-    except (orjson.JSONDecodeError, ValidationError):
+    except (ValueError, RecursionError):
+        if isinstance(answer.get("id"), int | str) and "method" not in answer:
+            # The answer to something, though no valid one: whoever waits for it is told now, not at the deadline.
+            faulty = types.ErrorData(code=types.INTERNAL_ERROR, message="The server's answer is no JSON-RPC answer.")
+            return types.JSONRPCError(jsonrpc="2.0", id=answer["id"], error=faulty)
         child.skipped_lines += 1
         if child.skipped_lines <= STDERR_LINES:
             text = line[:200].decode("utf-8", "replace").strip()
             child.stderr.append(f"(on standard output) {text}")
             log.warning("a line on standard output is not JSON-RPC and was skipped", backend=child.name, line=text)
         return None
+
+
+def _decoded(line: bytes) -> Any:
+    """The JSON of a line; NaN and the like are let in, since servers write them and only one answer is theirs."""
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        if not line.lstrip().startswith(b"{"):
+            raise
+        return json.loads(line)
 
 
 async def _write_messages(
@@ -214,8 +239,18 @@ async def _write_messages(
     try:
         async with outgoing:
             async for item in outgoing:
-                message = item.message.model_dump(by_alias=True, exclude_unset=True)
-                await stdin.send(orjson.dumps(message) + b"\n")
+                try:
+                    line = dumps(item.message.model_dump(by_alias=True, exclude_unset=True))
+                except ValueError as error:
+                    # One message that cannot be written is the end of that message, not of the session.
+                    if isinstance(item.message, types.JSONRPCRequest):
+                        refusal = types.ErrorData(
+                            code=types.INVALID_PARAMS, message=f"The request was not sent: {error}."
+                        )
+                        answer = types.JSONRPCError(jsonrpc="2.0", id=item.message.id, error=refusal)
+                        await incoming.send(SessionMessage(answer))
+                    continue
+                await stdin.send(line + b"\n")
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         # The child no longer reads. Ending the other direction makes every pending call fail now, not at its deadline.
         incoming.close()

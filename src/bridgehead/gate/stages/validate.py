@@ -11,10 +11,11 @@ import jsonschema_rs as js
 
 from bridgehead.core import Call, Method, Outcome
 from bridgehead.core.errors import ArgumentsInvalid
+from bridgehead.core.json import nested_deeper_than
 from bridgehead.gate.failures import Failures
 from bridgehead.gate.mending import arguments_error
 from bridgehead.gate.pipeline import Next
-from bridgehead.gate.schemas import MAX_DEPTH, Schemas, nested_deeper_than
+from bridgehead.gate.schemas import MAX_DEPTH, Schemas
 
 _MAX_ERRORS = 50
 """Problems that are counted; a thousand wrong items are one mistake."""

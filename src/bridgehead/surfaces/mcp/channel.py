@@ -11,11 +11,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bridgehead.core import Era
 from bridgehead.core.errors import ProtocolFailure
+from bridgehead.core.json import nested_deeper_than
 from bridgehead.surfaces.mcp.sdk import Context, ask, connection_of, notify
 
 DEFAULT_LOG_LEVEL = "info"
 """What a client of the older generation gets that never set a level; the server may choose (MCP 2025-11-25, logging)."""
 
+MOST_DEPTH = 64
 LEVEL_KEY = "bridgehead.log_level"
 ROOTS_KEY = "bridgehead.roots_changed"
 
@@ -72,9 +74,12 @@ class FrontChannel:
     async def ask(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Send a request to the client and wait for its answer."""
         try:
-            return await ask(self._ctx, method, params)
+            answer = await ask(self._ctx, method, params)
         except MCPError as error:
             raise ProtocolFailure(error.message, rpc_code=error.code, data=error.data) from error
+        if nested_deeper_than(answer, MOST_DEPTH):
+            raise ProtocolFailure(f"the answer is nested deeper than {MOST_DEPTH}", rpc_code=types.INVALID_PARAMS)
+        return answer
 
     def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Run `callback` when the session ends."""

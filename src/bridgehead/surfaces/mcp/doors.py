@@ -28,10 +28,13 @@ class Doors:
 
     def _is_ours(self, host: str) -> bool:
         name, _, port = host.rpartition(":")
-        return host in self._hosts or (port.isdigit() and name in self._hosts)
+        return host in self._hosts or (port.isascii() and port.isdigit() and name in self._hosts)
 
     def _is_welcome(self, origin: str) -> bool:
         if origin in self._origins:
             return True
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
         return parts.scheme in ("http", "https") and self._is_ours(parts.netloc)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -30,7 +30,7 @@ from bridgehead.surfaces.mcp.failures import as_rpc_error, as_tool_result, is_fo
 from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY, Lists, input_schema_of
 from bridgehead.surfaces.mcp.ports import Gate, Instructions
 from bridgehead.surfaces.mcp.sdk import Context, ViewServer, connection_of
-from bridgehead.surfaces.mcp.sealing import Binding, Seal
+from bridgehead.surfaces.mcp.sealing import Binding, Seal, digest
 
 log = structlog.get_logger(__name__)
 
@@ -169,7 +169,6 @@ class FullSurface:
         caller = self._caller(ctx)
         raw: Mapping[str, Any] = ctx.params or {}
         try:
-            binding = Binding(self._backend_of(method, target), method, target, caller.id)
             sealed = raw.get("requestState")
             call = Call(
                 id=CallId(new_id("call")),
@@ -182,8 +181,9 @@ class FullSurface:
                 group=self._group,
                 meta=_mapping(raw.get("_meta")),
                 answers=_mapping(raw["inputResponses"]) if "inputResponses" in raw else None,
-                state=self._inside.seal.open(sealed, binding) if isinstance(sealed, str) else None,
             )
+            if isinstance(sealed, str):
+                call = replace(call, state=self._inside.seal.open(sealed, self._binding(call)))
             outcome = await self._inside.gate.run(call)
         except BridgeError as error:
             if is_for_the_model(error, method):
@@ -192,8 +192,14 @@ class FullSurface:
         result = _without_connection_meta(outcome.result)
         if outcome.needs_input:
             # Sealed also where the backend gave none, so that a retry is always bound to what it answers.
-            result["requestState"] = self._inside.seal.close(result.get("requestState"), binding)
+            state = result.get("requestState")
+            sealable = state if isinstance(state, str) else None
+            result["requestState"] = self._inside.seal.close(sealable, self._binding(call))
         return result
+
+    def _binding(self, call: Call) -> Binding:
+        backend = self._backend_of(call.method, call.target)
+        return Binding(backend, call.method, call.target, call.caller.id, call.group, digest(call.arguments))
 
     def _backend_of(self, method: Method, target: str) -> str:
         view = self._inside.catalog.snapshot.view(self._group)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import mcp_types as types
-import orjson
 
 from bridgehead import __version__
 from bridgehead.catalog import Definition, Entry, Snapshot, View
 from bridgehead.core import Era, as_mapping
+from bridgehead.core.json import dumps
 
 SERVER_IDENTITY = {"name": "bridgehead", "title": "Bridgehead", "version": __version__}
 LISTS_FRESH_MS = 5_000
@@ -61,7 +61,7 @@ class Lists:
             self._version = version
         made = self._made.get((method, era))
         if made is None:
-            made = self._made[method, era] = orjson.dumps(self.result(method, era))
+            made = self._made[method, era] = dumps(self.result(method, era))
         return made
 
 

@@ -1,4 +1,4 @@
-"""The `requestState` that callers carry between rounds: sealed, and bound to backend, method, target and caller.
+"""The `requestState` that callers carry between rounds: sealed, and bound to the call and the caller.
 
 It is the caller's to keep and so an attacker's to forge (MCP 2026-07-28, multi round-trip requests, security). It is encrypted
 with AES-256-GCM, and opens only for the same caller asking the same thing of the same backend, for a quarter of an hour.
@@ -6,7 +6,9 @@ with AES-256-GCM, and opens only for the same caller asking the same thing of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import orjson
@@ -14,8 +16,10 @@ from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestStat
 
 from bridgehead.core import CallerId, Clock
 from bridgehead.core.errors import StateInvalid
+from bridgehead.core.json import nested_deeper_than
 
 GOOD_FOR_S = 900
+_MOST_DEPTH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,17 @@ class Binding:
     method: str
     target: str
     caller: CallerId
+    group: str | None
+    arguments: str
+    """A digest of the arguments."""
+
+
+def digest(arguments: object) -> str:
+    """A digest that is the same for the same arguments, in whatever order they were written."""
+    if nested_deeper_than(arguments, _MOST_DEPTH):
+        # Such arguments are refused by the gate, so no state is ever sealed for them.
+        return ""
+    return hashlib.sha256(json.dumps(arguments, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 class Seal:
@@ -38,7 +53,7 @@ class Seal:
     def close(self, state: str | None, binding: Binding) -> str:
         """Seal a backend's state; None is kept apart from an empty one."""
         until = int(self._clock.now().timestamp()) + GOOD_FOR_S
-        claims = [until, binding.backend, binding.method, binding.target, binding.caller, state]
+        claims = [until, *astuple(binding), state]
         return self._codec.seal(orjson.dumps(claims))
 
     def open(self, sealed: str, binding: Binding) -> str | None:
@@ -52,7 +67,7 @@ class Seal:
         except (InvalidRequestState, orjson.JSONDecodeError) as error:
             raise _refusal() from error
         until, *bound, state = claims
-        if bound != [binding.backend, binding.method, binding.target, binding.caller]:
+        if bound != list(astuple(binding)):
             raise _refusal()
         if until < self._clock.now().timestamp():
             raise _refusal()

@@ -33,6 +33,7 @@ from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from bridgehead.core import as_mapping
+from bridgehead.core.json import dumps
 
 MESSAGE_KEY = "bridgehead.message"
 """Where the wire leaves the message that it has parsed already."""
@@ -198,10 +199,10 @@ def _once(body: bytes) -> Receive:
 def _dump(message: types.JSONRPCMessage, client_id: int | str) -> bytes:
     """The message as JSON, an answer under the client's own id."""
     if isinstance(message, types.JSONRPCResponse):
-        return orjson.dumps({"jsonrpc": "2.0", "id": client_id, "result": message.result})
+        return dumps({"jsonrpc": "2.0", "id": client_id, "result": message.result})
     if isinstance(message, types.JSONRPCError):
         error = message.error.model_dump(by_alias=True, exclude_unset=True)
-        return orjson.dumps({"jsonrpc": "2.0", "id": client_id, "error": error})
+        return dumps({"jsonrpc": "2.0", "id": client_id, "error": error})
     return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 

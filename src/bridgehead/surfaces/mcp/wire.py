@@ -22,8 +22,9 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from bridgehead.core import BridgeError, Era, as_mapping
+from bridgehead.core import BridgeError, Era, as_mapping, new_id
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
+from bridgehead.core.json import nested_deeper_than
 from bridgehead.surfaces.mcp.doors import Doors
 from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface, Inside
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
@@ -32,6 +33,10 @@ from bridgehead.surfaces.mcp.sdk import has_session
 from bridgehead.surfaces.mcp.transport import BODY_KEY, MESSAGE_KEY, AdaptiveSessions
 
 log = structlog.get_logger(__name__)
+
+MOST_DEPTH = 64
+_BOUNDED = ("_meta", "inputResponses", "context", "ref", "argument")
+"""Parts of the params that are relayed; arguments are bounded by the gate, whose answer a model can read."""
 
 _BOTH_ACCEPTED = b"application/json, text/event-stream"
 
@@ -86,10 +91,26 @@ class McpEndpoints:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
+        began = False
+
+        async def watched(event: Message) -> None:
+            nonlocal began
+            began = True
+            await send(event)
+
         try:
-            await self._answer(scope, receive, send)
+            await self._answer(scope, receive, watched)
         except Refused as refusal:
             await _send_refusal(refusal, send)
+        except Exception as error:
+            incident = new_id("incident")
+            log.exception("a request broke the surface", incident=incident)
+            if began:
+                raise
+            request_id = as_mapping(scope.get(MESSAGE_KEY)).get("id")
+            sentence = f"The request could not be answered ({incident}). hint: the log of the bridge has the cause."
+            broken = Refused(500, types.INTERNAL_ERROR, sentence, request_id, data={"cause": type(error).__name__})
+            await _send_refusal(broken, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Blanks around a value are no part of it (RFC 9110, section 5.5), but not every HTTP parser takes them off.
@@ -228,9 +249,18 @@ def _parse(body: bytes) -> dict[str, Any]:
             raise Refused(400, types.INVALID_REQUEST, "The method has to be a string.", request_id)
         if not isinstance(parsed.get("params", {}), dict):
             raise Refused(400, types.INVALID_PARAMS, "The params have to be an object.", request_id)
+        _bound_depth(parsed, request_id)
     elif "result" not in parsed and "error" not in parsed:
         raise Refused(400, types.INVALID_REQUEST, "The message has no method.", request_id)
     return parsed
+
+
+def _bound_depth(message: Mapping[str, Any], request_id: Any) -> None:
+    """Refuse params that are nested too deep to be relayed."""
+    params = as_mapping(message.get("params"))
+    if any(nested_deeper_than(params.get(part), MOST_DEPTH) for part in _BOUNDED):
+        sentence = f"The params are nested deeper than {MOST_DEPTH} levels. hint: send them flatter."
+        raise Refused(400, types.INVALID_PARAMS, sentence, request_id)
 
 
 def _is_legacy(headers: Headers) -> bool:
