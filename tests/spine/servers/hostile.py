@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any
 
-MODE = sys.argv[1]
+MODE = sys.argv[1] if len(sys.argv) > 1 else "server"
 SECRET = "sk-written-by-the-server"
 
 
