@@ -75,6 +75,8 @@ class McpBackend:
         self._status = BackendStatus(name, State.STARTING, surroundings.clock.now())
         self._listing = Listing()
         self._main: Connection | None = None
+        self._latest: Connection | None = None
+        """The last main session that was begun, whatever came of it."""
         self._settled = anyio.Event()
         self._sessions = Sessions(self)
         self._lot = ParkingLot()
@@ -105,7 +107,7 @@ class McpBackend:
                 self._sessions.close_all()
                 self._listing = replace(self._listing, stale=True)
                 self._around.shelf.publish(self.name, self._listing)
-                stderr = tuple(connection.child.stderr) if connection is not None and connection.child else ()
+                stderr = tuple(self._latest.child.stderr) if self._latest is not None and self._latest.child else ()
                 self._report(State.DOWN, cause=cause, stderr=stderr)
                 log.warning("backend is down", backend=self.name, cause=cause, next_try_s=pause_s)
                 self._settled.set()
@@ -203,6 +205,7 @@ class McpBackend:
     async def _begin(self, agreement: Agreement, *, sse: bool = False) -> Connection:
         connection = Connection(self.name, lambda: self._transport(sse=sse), agreement=agreement, capabilities={})
         connection.on_notification = self._told
+        self._latest = connection
         await self._start(connection)
         return connection
 

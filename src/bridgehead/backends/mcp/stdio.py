@@ -61,6 +61,7 @@ DEPTH_VARIABLE = "BRIDGEHEAD_DEPTH"
 STDERR_LINES = 20
 _LINE_LIMIT = 2_000
 _EXIT_GRACE_S = 2.0
+_LAST_WORDS_S = 0.2
 _POLL_S = 0.02
 
 log = structlog.get_logger(__name__)
@@ -76,6 +77,8 @@ class Child:
     skipped_lines: int = 0
     silent: anyio.Event = field(default_factory=anyio.Event)
     """Set when standard output has ended: nothing more will come."""
+    hushed: anyio.Event = field(default_factory=anyio.Event)
+    """Set when standard error has ended too: its last words are known."""
     ended_by_us: bool = False
     """Whether it still ran when the bridge began to end it, so that how it ended says nothing of it."""
 
@@ -138,6 +141,8 @@ async def open_child(
                     await exited(process, _EXIT_GRACE_S)
                 child.ended_by_us = process.returncode is None
                 await end_tree(process)
+                with anyio.move_on_after(_LAST_WORDS_S):
+                    await child.hushed.wait()
             tasks.cancel_scope.cancel()
 
 
@@ -272,3 +277,4 @@ async def _read_stderr(child: Child) -> None:
                     log.info("stderr", backend=child.name, line=text)
     if rest.strip():
         child.stderr.append(rest.decode("utf-8", "replace").rstrip())
+    child.hushed.set()
