@@ -16,14 +16,17 @@ PACKAGES = ROOT / ".node" / "node_modules" / ".bin"
 
 def node_program(name: str) -> str:
     """The path of a program of a Node package."""
-    program = PACKAGES / name
-    assert program.exists(), f"{name} is not installed; ./scripts/test installs it"
-    return str(program)
+    return str(_installed(PACKAGES / name))
 
 
 def node_path() -> str:
-    """A PATH on which Node is found."""
-    return f"{NODE_BIN}:{os.environ['PATH']}"
+    """A PATH on which the locked Node is found before the machine's."""
+    return f"{_installed(NODE_BIN / 'node').parent}:{os.environ['PATH']}"
+
+
+def _installed(program: Path) -> Path:
+    assert program.exists(), f"{program.name} is not installed; ./scripts/test installs it"
+    return program
 
 
 def git_repository(folder: Path) -> Path:
