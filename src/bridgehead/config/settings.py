@@ -108,6 +108,7 @@ class BackendSettings(_Table):
         tool_timeouts_s: Seconds by original tool name, where `timeout_s` does not fit.
         concurrency: Calls in flight; None: `limits.backend_concurrency`.
         result_bytes: Largest result handed on whole; None: `limits.result_bytes`.
+        max_message_bytes: Largest message taken from the server; a larger one fails the call that it answers, and no other.
         name: The name it is configured under.
         directory: The directory of the configuration file.
     """
@@ -126,6 +127,7 @@ class BackendSettings(_Table):
     tool_timeouts_s: Mapping[str, Seconds] = Field(default_factory=dict[str, float])
     concurrency: Count | None = None
     result_bytes: Count | None = None
+    max_message_bytes: Count = 64 * MIB
     name: str = Field(default="", exclude=True)
     directory: Path | None = Field(default=None, exclude=True)
 

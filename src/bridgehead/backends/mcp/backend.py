@@ -24,11 +24,12 @@ from bridgehead.backends.mcp.facts import Facts
 from bridgehead.backends.mcp.http import SharedPool, open_http
 from bridgehead.backends.mcp.listing import list_everything
 from bridgehead.backends.mcp.parking import ParkingLot
+from bridgehead.backends.mcp.pipe import Pipe
 from bridgehead.backends.mcp.ports import Memory, Shelf
 from bridgehead.backends.mcp.rounds import answer_rounds, params_of, request_meta
 from bridgehead.backends.mcp.sdk import MCPError
 from bridgehead.backends.mcp.sessions import Sessions, askable
-from bridgehead.backends.mcp.stdio import Child, open_child
+from bridgehead.backends.mcp.stdio import open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
 from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome, as_mapping
@@ -236,10 +237,11 @@ class McpBackend:
         await self._tasks.start(connection.live, self._settings.start_timeout_s)
 
     @asynccontextmanager
-    async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Child | None]]:
+    async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Pipe | None]]:
         if isinstance(self._launch, StdioLaunch):
-            async with open_child(self.name, self._launch, self._around.environ) as (streams, child):
-                yield streams, child
+            limit = self._settings.max_message_bytes
+            async with open_child(self.name, self._launch, self._around.environ, max_message_bytes=limit) as opened:
+                yield opened
             return
         launch: HttpLaunch = self._launch
         if sse or self.facts.sse:

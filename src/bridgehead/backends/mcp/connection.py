@@ -21,8 +21,9 @@ import httpx2
 import mcp_types as types
 import structlog
 
+from bridgehead.backends.mcp.lane import GivenUp, Lane, LaneClosed
+from bridgehead.backends.mcp.pipe import Pipe
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
-from bridgehead.backends.mcp.stdio import Child, exited
 from bridgehead.core import Channel, Outcome, as_mapping, new_id
 from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
 
@@ -32,7 +33,7 @@ _REAP_S = 1.0
 _PROGRESS = "notifications/progress"
 _NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Child | None]]]
+Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Pipe | None]]]
 """Opens a transport: its stream pair, and the child process where there is one."""
 
 
@@ -53,11 +54,16 @@ class Agreement:
 class InFlight:
     """A request on its way.
 
-    `channel` is where its caller can be reached now; it changes when a parked call is taken up again.
+    Attributes:
+        channel: Where its caller can be reached now; it changes when a parked call is taken up again.
+        deadline: Until when an answer is waited for, by the loop's clock; infinite while a person is asked.
     """
 
     channel: Channel
-    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    deadline: float = math.inf
+    scope: anyio.CancelScope | None = None
+    """Ends the wait for the answer, where the lane does not."""
+    lane: Lane | None = None
     news: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=deque[tuple[str, Mapping[str, Any]]])
     telling: anyio.Event | None = None
     """Set once everything in `news` has been told; None while there is nothing to tell."""
@@ -86,14 +92,34 @@ class InFlight:
             if done is not None:
                 done.set()
 
+    async def told(self) -> None:
+        """Return once all news has been told."""
+        while self.telling is not None:
+            await self.telling.wait()
+
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Ask the caller, with the deadline standing still meanwhile."""
-        left_s = self.scope.deadline - anyio.current_time()
-        self.scope.deadline = math.inf
+        left_s = self.deadline - anyio.current_time()
+        self.wait_until(math.inf)
         try:
             return await self.channel.ask(method, params)
         finally:
-            self.scope.deadline = anyio.current_time() + left_s
+            self.wait_until(anyio.current_time() + left_s)
+
+    def wait_until(self, deadline: float) -> None:
+        """Wait for the answer until then, and no longer."""
+        self.deadline = deadline
+        if self.scope is not None:
+            self.scope.deadline = deadline
+        if self.lane is not None:
+            self.lane.look_again(deadline)
+
+    def give_up(self, reason: str) -> None:
+        """Wait for the answer no longer."""
+        if self.scope is not None:
+            self.scope.cancel()
+        if self.lane is not None:
+            self.lane.give_up(self, reason)
 
 
 class Connection:
@@ -119,9 +145,11 @@ class Connection:
         """
         self.name = name
         self.session: RelaySession | None = None
-        self.child: Child | None = None
+        self.child: Pipe | None = None
         self.pushed: set[str] = set()
         """Methods that the server has asked by itself."""
+        self.has_lane = True
+        """Whether callers' requests go over the fast lane, where the transport has one."""
         self.leases = 0
         """Calls that use it now, the parked ones included."""
         self.on_notification: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None
@@ -166,6 +194,8 @@ class Connection:
             # One scope around everything, whose deadline ends with the start: scopes have to nest.
             with anyio.fail_after(start_timeout_s) as patience:
                 async with self._opener() as (streams, self.child):
+                    if self.child is not None:
+                        self.child.heard = self.heard
                     session = RelaySession(streams, self, capabilities=self._capabilities, timeout_s=start_timeout_s)
                     async with session:
                         await self._agree(session)
@@ -201,7 +231,7 @@ class Connection:
 
             async def watch() -> None:
                 await child.silent.wait()
-                await exited(child.process, _REAP_S)
+                await child.exits(_REAP_S)
                 self.close(self._how_it_ended())
 
             tasks.start_soon(watch)
@@ -227,21 +257,15 @@ class Connection:
             token = new_id("progress")
             self._by_token[token] = flight
             meta = {**meta, "progressToken": token}
-        flight.scope.deadline = anyio.current_time() + timeout_s
+        flight.deadline = anyio.current_time() + timeout_s
         try:
-            with flight.scope:
-                result = await session.request(method, params, meta=meta)
-                while flight.telling is not None:
-                    await flight.telling.wait()
-                answered = as_mapping(result)
-                if not isinstance(result, dict):
-                    raise BackendFaulty(
-                        f"Backend {self.name} answered {method} with a result that is no object.",
-                        hint="this is a mistake in that server; other tools of it may work.",
-                    )
-                return Outcome(answered, is_error=answered.get("isError") is True)
+            result = await self._exchange(session, method, params, meta, flight)
+            if not isinstance(result, GivenUp):
+                return self._outcome(method, result)
         except MCPError as error:
             raise await self._failure(error) from error
+        except LaneClosed as error:
+            raise await self._lost(sent=error.sent) from error
         finally:
             self._in_flight.discard(flight)
             if token is not None:
@@ -256,6 +280,47 @@ class Connection:
             f"Backend {self.name} did not answer {method} within {timeout_s:g} s and was told to stop.",
             hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer.",
         )
+
+    async def _exchange(
+        self, session: RelaySession, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], flight: InFlight
+    ) -> Any:
+        """Send the request; its result as the server wrote it, or `GivenUp`. All news has been told by then.
+
+        Raises:
+            MCPError: The server answered with an error.
+            LaneClosed: The session has ended.
+        """
+        lane = self.child.lane if self.child is not None and self.has_lane else None
+        if lane is None:
+            with anyio.CancelScope(deadline=flight.deadline) as flight.scope:
+                result = await session.request(method, params, meta=meta)
+                await flight.told()
+                return result
+            return GivenUp("it took too long")
+        flight.lane = lane
+        try:
+            answer = await lane.request(method, session.stamped(method, params, meta), flight)
+        except ValueError as error:
+            raise MCPError(types.INVALID_PARAMS, f"The request was not sent: {error}.") from error
+        if flight.telling is not None:
+            with anyio.move_on_after(flight.deadline - anyio.current_time()):
+                await flight.told()
+        if isinstance(answer, GivenUp) or "result" in answer:
+            return answer if isinstance(answer, GivenUp) else answer["result"]
+        problem = as_mapping(answer.get("error"))
+        code, message = problem.get("code"), problem.get("message")
+        if not isinstance(code, int) or not isinstance(message, str):
+            raise MCPError(types.INTERNAL_ERROR, "The server's answer is no JSON-RPC answer.")
+        raise MCPError(code, message, problem.get("data"))
+
+    def _outcome(self, method: str, result: Any) -> Outcome:
+        if not isinstance(result, dict):
+            raise BackendFaulty(
+                f"Backend {self.name} answered {method} with a result that is no object.",
+                hint="this is a mistake in that server; other tools of it may work.",
+            )
+        answered = as_mapping(cast("dict[str, Any]", result))
+        return Outcome(answered, is_error=answered.get("isError") is True)
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Relay what a legacy server asks to the caller it is meant for."""
@@ -272,7 +337,7 @@ class Connection:
                 (flight,) = self._in_flight
                 if needed is not None and needed not in flight.channel.capabilities:
                     flight.lacks = needed
-                    flight.scope.cancel()
+                    flight.give_up(f"the client has not declared {needed}")
                     raise MCPError(types.INVALID_REQUEST, f"the client has not declared {needed}")
                 return await flight.ask(method, params)
             if self._opened_for is not None:
@@ -313,16 +378,25 @@ class Connection:
         # "Session terminated" is what the SDK makes of a 404 to a request with a session id.
         forgotten = self.child is None and error.message == "Session terminated"
         if session is None or session.is_closed or self._over.is_set() or forgotten:
-            if self.child is not None:
-                await exited(self.child.process, _REAP_S)
-            cause = self._how_it_ended()
-            self.close(cause)
-            last = f" Its last words: {self.child.stderr[-1]}" if self.child is not None and self.child.stderr else ""
-            return BackendUnavailable(
-                f"{cause}{last} The call may or may not have run.",
-                hint="look at its effect before you repeat it; the backend is being started again.",
-            )
+            return await self._lost(sent=True)
         return ProtocolFailure(error.message, rpc_code=error.code, data=error.data)
+
+    async def _lost(self, *, sent: bool) -> BackendUnavailable:
+        """What the end of the session means to a caller; `sent`: whether the request may have reached the server."""
+        if self.child is not None:
+            await self.child.exits(_REAP_S)
+        cause = self._how_it_ended()
+        self.close(cause)
+        last = f" Its last words: {self.child.stderr[-1]}" if self.child is not None and self.child.stderr else ""
+        if not sent:
+            return BackendUnavailable(
+                f"{cause}{last} The call was not run.",
+                hint="the backend is being started again; repeat it in a moment.",
+            )
+        return BackendUnavailable(
+            f"{cause}{last} The call may or may not have run.",
+            hint="look at its effect before you repeat it; the backend is being started again.",
+        )
 
     def _how_it_ended(self) -> str:
         if self.child is None:
@@ -337,7 +411,7 @@ class Connection:
             return leaf
         if self.child is not None:
             if self.child.silent.is_set():
-                await exited(self.child.process, _REAP_S)
+                await self.child.exits(_REAP_S)
             if self.child.exit_cause is not None:
                 return BackendUnavailable(self._how_it_ended(), details={"exited": True})
         if isinstance(leaf, TimeoutError):

@@ -128,6 +128,15 @@ class RelaySession(ClientSession):
             data["params"]["_meta"] = {**data["params"].get("_meta", {}), **meta}
         return await self._dispatcher.send_raw_request(method, data["params"], opts)
 
+    def stamped(self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters as they are sent, with all that this session puts into `_meta`."""
+        data: dict[str, Any] = {"method": method, "params": dict(params)}
+        self._stamp(data, {})
+        sent: dict[str, Any] = data["params"]
+        if meta:
+            sent["_meta"] = {**sent.get("_meta", {}), **meta}
+        return sent
+
     def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `task` for as long as the session lasts."""
         if self._task_group is not None:
