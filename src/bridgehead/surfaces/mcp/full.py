@@ -6,15 +6,15 @@ do follows from the view of its URL and from the gate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 import mcp_types as types
 import structlog
 from mcp.server.caching import CacheHint
+from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
@@ -22,22 +22,17 @@ from mcp_types.methods import validate_client_request
 from pydantic import BaseModel
 
 from bridgehead import __version__
-from bridgehead.catalog import Catalog
-from bridgehead.core import BridgeError, Call, Caller, CallId, Clock, Era, Method, as_mapping, new_id
+from bridgehead.catalog import View
+from bridgehead.core import Caller, Method
 from bridgehead.surfaces.mcp.announcements import Announcements
+from bridgehead.surfaces.mcp.calls import Calls, Inside, enveloped
 from bridgehead.surfaces.mcp.channel import LEVEL_KEY, ROOTS_KEY, FrontChannel
-from bridgehead.surfaces.mcp.failures import as_rpc_error, as_tool_result, is_for_the_model
-from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY, Lists, input_schema_of
-from bridgehead.surfaces.mcp.ports import Gate, Instructions
+from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, Lists, input_schema_of
 from bridgehead.surfaces.mcp.sdk import Context, ViewServer, connection_of
-from bridgehead.surfaces.mcp.sealing import Binding, Seal, digest
 
 log = structlog.get_logger(__name__)
 
 CALLER_KEY = "bridgehead.caller"
-_CONNECTION_META = frozenset(
-    {types.SERVER_INFO_META_KEY, types.PROTOCOL_VERSION_META_KEY, "io.modelcontextprotocol/subscriptionId"}
-)
 _SUBSCRIBED_KEY = "bridgehead.subscribed"
 _RELAYED: dict[str, type[BaseModel]] = {
     "tools/call": types.CallToolRequestParams,
@@ -46,18 +41,6 @@ _RELAYED: dict[str, type[BaseModel]] = {
     "completion/complete": types.CompleteRequestParams,
 }
 RELAYED_METHODS = frozenset(_RELAYED)
-_MODERN_KEYS = ("resultType", "ttlMs", "cacheScope")
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """What a surface may know of the inside of the bridge."""
-
-    catalog: Catalog
-    gate: Gate
-    seal: Seal
-    instructions: Instructions
-    clock: Clock
 
 
 class FullSurface:
@@ -74,7 +57,10 @@ class FullSurface:
         self._inside = inside
         self._group = group
         self._local_caller = local_caller
-        self.lists = Lists(lambda: inside.catalog.snapshot.view(group))
+        self.on_initialized: Callable[[Connection], None] | None = None
+        """Told of each session of the older generation once it may be used."""
+        self.calls = Calls(inside, group)
+        self.lists = Lists(self.view)
         self.announcements = Announcements(inside.catalog, group)
         self._listen = ListenHandler(self.announcements)
         hint = CacheHint(ttl_ms=LISTS_FRESH_MS, scope="private")
@@ -108,6 +94,10 @@ class FullSurface:
         )
         # In place of the SDK's own, which makes a trace span of each request that nothing here collects.
         self.server.middleware[:] = [self._around]
+
+    def view(self) -> View | None:
+        """What can be seen and called here now."""
+        return self._inside.catalog.snapshot.view(self._group)
 
     def _write_instructions(self) -> str:
         snapshot = self._inside.catalog.snapshot
@@ -146,68 +136,19 @@ class FullSurface:
             if ctx.method == "notifications/initialized":
                 connection = connection_of(ctx)
                 connection.exit_stack.callback(self.announcements.add(connection))
+                if self.on_initialized is not None:
+                    self.on_initialized(connection)
             return result
         validate_client_request(ctx.method, ctx.protocol_version, ctx.params)
-        return _enveloped(await self._relay(ctx, None), ctx)
+        return enveloped(await self._relay(ctx, None), ctx.method, FrontChannel(ctx).era)
 
     async def _relay(self, ctx: Context, _params: Any) -> dict[str, Any]:
-        """Run `tools/call`, `prompts/get`, `resources/read` or `completion/complete`."""
-        raw: Mapping[str, Any] = ctx.params or {}
-        method = Method(ctx.method)
-        match method:
-            case Method.TOOL | Method.PROMPT:
-                return await self._run(ctx, method, raw["name"], raw.get("arguments") or {})
-            case Method.COMPLETE:
-                ref: Mapping[str, Any] = raw["ref"]
-                sent = {key: raw[key] for key in ("ref", "argument", "context") if key in raw}
-                return await self._run(ctx, method, ref.get("name") or ref.get("uri") or "", sent)
-            case _:
-                return await self._run(ctx, method, raw["uri"], {})
+        return await self.calls.relay(Method(ctx.method), ctx.params or {}, self._caller(ctx), FrontChannel(ctx))
 
-    async def _run(self, ctx: Context, method: Method, target: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        channel = FrontChannel(ctx)
-        caller = self._caller(ctx)
-        raw: Mapping[str, Any] = ctx.params or {}
-        try:
-            sealed = raw.get("requestState")
-            call = Call(
-                id=CallId(new_id("call")),
-                caller=caller,
-                method=method,
-                target=target,
-                arguments=arguments,
-                channel=channel,
-                surface="mcp",
-                group=self._group,
-                meta=_mapping(raw.get("_meta")),
-                answers=_mapping(raw["inputResponses"]) if "inputResponses" in raw else None,
-            )
-            if isinstance(sealed, str):
-                call = replace(call, state=self._inside.seal.open(sealed, self._binding(call)))
-            outcome = await self._inside.gate.run(call)
-        except BridgeError as error:
-            if is_for_the_model(error, method):
-                return as_tool_result(error)
-            raise as_rpc_error(error, channel.era, target) from error
-        result = _without_connection_meta(outcome.result)
-        if outcome.needs_input:
-            # Sealed also where the backend gave none, so that a retry is always bound to what it answers.
-            state = result.get("requestState")
-            sealable = state if isinstance(state, str) else None
-            result["requestState"] = self._inside.seal.close(sealable, self._binding(call))
-        return result
-
-    def _binding(self, call: Call) -> Binding:
-        backend = self._backend_of(call.method, call.target)
-        return Binding(backend, call.method, call.target, call.caller.id, call.group, digest(call.arguments))
-
-    def _backend_of(self, method: Method, target: str) -> str:
-        view = self._inside.catalog.snapshot.view(self._group)
-        if view is None:
-            return ""
-        entry = view.resource(target) if method is Method.RESOURCE else None
-        entry = entry or view.tools.get(target) or view.prompts.get(target)
-        return entry.backend if entry is not None else ""
+    async def _run(self, ctx: Context, method: Method, target: str) -> None:
+        """Run a call about a resource that has no result to show."""
+        call = self.calls.call(method, target, {}, caller=self._caller(ctx), channel=FrontChannel(ctx))
+        await self.calls.run(call, ctx.params or {})
 
     def _caller(self, ctx: Context) -> Caller:
         if ctx.request is not None:
@@ -230,7 +171,7 @@ class FullSurface:
         connection, uri = connection_of(ctx), str(params.uri)
         held: set[str] = connection.state.setdefault(_SUBSCRIBED_KEY, set())
         if uri not in held:
-            await self._run(ctx, Method.SUBSCRIBE, uri, {})
+            await self._run(ctx, Method.SUBSCRIBE, uri)
             if not held:
                 connection.exit_stack.push_async_callback(self._unsubscribe_all, ctx, held)
             held.add(uri)
@@ -243,13 +184,13 @@ class FullSurface:
         if uri in held:
             held.discard(uri)
             self.announcements.unwatch(connection, uri)
-            await self._run(ctx, Method.UNSUBSCRIBE, uri, {})
+            await self._run(ctx, Method.UNSUBSCRIBE, uri)
         return {}
 
     async def _unsubscribe_all(self, ctx: Context, held: set[str]) -> None:
         for uri in tuple(held):
             with suppress(MCPError):
-                await self._run(ctx, Method.UNSUBSCRIBE, uri, {})
+                await self._run(ctx, Method.UNSUBSCRIBE, uri)
 
     async def _listen_for_changes(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
@@ -260,7 +201,7 @@ class FullSurface:
             for uri in params.notifications.resource_subscriptions or ():
                 # A subscription to something unknown is honoured and never fires, as the SDK has it.
                 with suppress(MCPError):
-                    await self._run(ctx, Method.SUBSCRIBE, str(uri), {})
+                    await self._run(ctx, Method.SUBSCRIBE, str(uri))
                     watched.append(str(uri))
             return await self._listen(ctx, params)
         finally:
@@ -270,31 +211,3 @@ class FullSurface:
     def end_streams(self) -> None:
         """End every open `subscriptions/listen` stream in order, as the bridge stops."""
         self._listen.close()
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return dict(as_mapping(value))
-
-
-def _enveloped(result: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    """The result with what its generation requires around it, and without what only the other one knows."""
-    if FrontChannel(ctx).era is Era.LEGACY:
-        return {key: value for key, value in result.items() if key not in _MODERN_KEYS}
-    result.setdefault("resultType", "complete")
-    if ctx.method == "resources/read":
-        result.setdefault("ttlMs", 0)
-        result["cacheScope"] = "private"
-    result["_meta"] = {**(result.get("_meta") or {}), types.SERVER_INFO_META_KEY: SERVER_IDENTITY}
-    return result
-
-
-def _without_connection_meta(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result without the `_meta` keys that belong to the backend's own connection."""
-    relayed = dict(result)
-    if "_meta" in relayed:
-        kept = {key: value for key, value in as_mapping(relayed["_meta"]).items() if key not in _CONNECTION_META}
-        if kept:
-            relayed["_meta"] = kept
-        else:
-            del relayed["_meta"]
-    return relayed

@@ -11,6 +11,7 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 Context = ServerRequestContext[Any, Any]
@@ -60,7 +61,12 @@ async def ask(ctx: Context, method: str, params: Mapping[str, Any] | None) -> di
     return await ctx.session._request_outbound.send_raw_request(method, params)
 
 
+def session_of(manager: StreamableHTTPSessionManager, session_id: str) -> StreamableHTTPServerTransport | None:
+    """The session of the older generation that is open under that id."""
+    transport = manager._server_instances.get(session_id)
+    return transport if transport is not None and not transport.is_terminated else None
+
+
 def has_session(manager: StreamableHTTPSessionManager, session_id: str) -> bool:
     """Whether a session of the older generation is open under that id."""
-    transport = manager._server_instances.get(session_id)
-    return transport is not None and not transport.is_terminated
+    return session_of(manager, session_id) is not None

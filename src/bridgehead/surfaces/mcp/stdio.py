@@ -18,7 +18,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from bridgehead.core import Caller
-from bridgehead.surfaces.mcp.full import FullSurface, Inside
+from bridgehead.surfaces.mcp.calls import Inside
+from bridgehead.surfaces.mcp.full import FullSurface
 from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY
 
 

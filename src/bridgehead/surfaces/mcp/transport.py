@@ -34,15 +34,13 @@ from starlette.types import Message, Receive, Scope, Send
 
 from bridgehead.core import as_mapping
 from bridgehead.core.json import dumps
+from bridgehead.surfaces.mcp.reply import KEEP_ALIVE, KEEP_ALIVE_S, STREAM_HEADERS
 
 MESSAGE_KEY = "bridgehead.message"
 """Where the wire leaves the message that it has parsed already."""
 
 BODY_KEY = "bridgehead.body"
 """Where the wire leaves the body that it has read."""
-
-_KEEP_ALIVE_S = 15.0
-_KEEP_ALIVE = b": keep-alive\r\n\r\n"
 
 
 class AdaptiveTransport(StreamableHTTPServerTransport):
@@ -107,7 +105,7 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
         while True:
             said: EventMessage | None = None
             try:
-                with anyio.move_on_after(_KEEP_ALIVE_S):
+                with anyio.move_on_after(KEEP_ALIVE_S):
                     said = await stream.receive()
             except (anyio.EndOfStream, anyio.ClosedResourceError):
                 if not streaming:
@@ -124,11 +122,16 @@ class AdaptiveTransport(StreamableHTTPServerTransport):
                 return
             if not streaming:
                 streaming = True
-                await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, self._session]})
-            event = b"event: message\r\ndata: %b\r\n\r\n" % body if said is not None else _KEEP_ALIVE
+                await send({"type": "http.response.start", "status": 200, "headers": [*STREAM_HEADERS, self._session]})
+            event = b"event: message\r\ndata: %b\r\n\r\n" % body if said is not None else KEEP_ALIVE
             await send({"type": "http.response.body", "body": event, "more_body": not is_answer})
             if is_answer:
                 return
+
+    def touch(self) -> None:
+        """Put off the end that the session comes to when nothing is asked in it."""
+        if self.idle_scope is not None and self._idle_timeout is not None and not self._requests_in_flight:
+            self.idle_scope.deadline = anyio.current_time() + self._idle_timeout
 
     @property
     def _session(self) -> tuple[bytes, bytes]:
@@ -144,7 +147,7 @@ class AdaptiveSessions(StreamableHTTPSessionManager):
         A caller that hangs up cancels its request, as on the SDK's way, which costs three tasks and a channel more.
         """
         with anyio.CancelScope() as patience:
-            watcher = asyncio.ensure_future(_hung_up(receive))
+            watcher = asyncio.ensure_future(hung_up(receive))
             watcher.add_done_callback(lambda _: patience.cancel())
             body = scope[BODY_KEY]
             try:
@@ -174,14 +177,7 @@ class AdaptiveSessions(StreamableHTTPSessionManager):
         return transport
 
 
-_STREAM_HEADERS = (
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-cache, no-transform"),
-    (b"x-accel-buffering", b"no"),
-)
-
-
-async def _hung_up(receive: Receive) -> None:
+async def hung_up(receive: Receive) -> None:
     """Return once the caller has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

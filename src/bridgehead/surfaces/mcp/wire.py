@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 import mcp_types as types
 import orjson
 import structlog
+from mcp.server.connection import Connection
 from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
@@ -25,12 +27,14 @@ from starlette.types import Message, Receive, Scope, Send
 from bridgehead.core import BridgeError, Era, as_mapping, new_id
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.core.json import nested_deeper_than
+from bridgehead.surfaces.mcp.calls import Inside
 from bridgehead.surfaces.mcp.doors import Doors
-from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface, Inside
+from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface
+from bridgehead.surfaces.mcp.lane import Arrived, FastLane
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
 from bridgehead.surfaces.mcp.ports import Authenticator
-from bridgehead.surfaces.mcp.sdk import has_session
-from bridgehead.surfaces.mcp.transport import BODY_KEY, MESSAGE_KEY, AdaptiveSessions
+from bridgehead.surfaces.mcp.sdk import has_session, session_of
+from bridgehead.surfaces.mcp.transport import BODY_KEY, MESSAGE_KEY, AdaptiveSessions, AdaptiveTransport
 
 log = structlog.get_logger(__name__)
 
@@ -56,17 +60,24 @@ class Refused(Exception):
 class McpEndpoints:
     """`/mcp` and `/mcp/{group}` as one ASGI application."""
 
-    def __init__(self, inside: Inside, authenticator: Authenticator, doors: Doors, *, max_body_bytes: int) -> None:
+    def __init__(
+        self, inside: Inside, authenticator: Authenticator, doors: Doors, *, max_body_bytes: int, fast_lane: bool = True
+    ) -> None:
+        """Serve what is inside to whom `authenticator` knows; without `fast_lane` all calls go the SDK's way."""
         self._authenticator = authenticator
         self._doors = doors
         self._max_body_bytes = max_body_bytes
         self._surfaces: dict[str | None, FullSurface] = {}
         self._managers: dict[str | None, AdaptiveSessions] = {}
+        self._lanes: dict[str | None, FastLane] = {}
         enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
         for group in (None, *enabled):
             surface = FullSurface(inside, group)
             self._surfaces[group] = surface
-            self._managers[group] = AdaptiveSessions(surface.server, max_request_body_size=max_body_bytes + 1)
+            manager = self._managers[group] = AdaptiveSessions(surface.server, max_request_body_size=max_body_bytes + 1)
+            if fast_lane:
+                lane = self._lanes[group] = FastLane(surface.calls, surface.view)
+                surface.on_initialized = partial(_let_in, lane, manager)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -114,8 +125,10 @@ class McpEndpoints:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Blanks around a value are no part of it (RFC 9110, section 5.5), but not every HTTP parser takes them off.
-        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        headers = Headers(scope=scope)
+        raw = scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        headers: dict[str, str] = {}
+        for name, value in raw:
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
         self._check_doors(headers)
         scope[CALLER_KEY] = self._authenticate(scope, headers)
         group: str | None = scope.get("path_params", {}).get("group")
@@ -127,7 +140,7 @@ class McpEndpoints:
         manager = self._managers[group]
         method: str = scope["method"]
         if method == "POST":
-            await self._post(surface, manager, headers, (scope, receive, send))
+            await self._post(group, headers, (scope, receive, send))
         elif method in ("GET", "DELETE") and "mcp-session-id" in headers:
             await manager.handle_request(scope, receive, send)
         else:
@@ -140,21 +153,20 @@ class McpEndpoints:
             )
 
     async def _post(
-        self,
-        surface: FullSurface,
-        manager: AdaptiveSessions,
-        headers: Headers,
-        connection: tuple[Scope, Receive, Send],
+        self, group: str | None, headers: Mapping[str, str], connection: tuple[Scope, Receive, Send]
     ) -> None:
         scope, receive, send = connection
-        content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if content_type != "application/json":
+        content_type = headers.get("content-type", "")
+        if content_type != "application/json" and content_type.partition(";")[0].strip().lower() != "application/json":
             raise Refused(415, types.INVALID_REQUEST, "The Content-Type has to be application/json.")
         body, trailing = await self._read(headers, receive)
         message = scope[MESSAGE_KEY] = _parse(body)
-        if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers):
+        manager, lane = self._managers[group], self._lanes.get(group)
+        if lane is not None and trailing is None and await self._went_by(lane, message, headers, connection):
+            return
+        if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers, scope):
             era = Era.LEGACY if _is_legacy(headers) else Era.MODERN
-            result = surface.lists.result_bytes(message["method"], era)
+            result = self._surfaces[group].lists.result_bytes(message["method"], era)
             answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(message["id"]), result)
             extra = ((b"mcp-session-id", headers["mcp-session-id"].encode()),) if era is Era.LEGACY else ()
             await _send_json(send, 200, answer, extra)
@@ -168,23 +180,44 @@ class McpEndpoints:
         else:
             await manager.handle_read(scope, _replay(body, trailing, receive), send)
 
-    def _answer_list_is_ours(self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers) -> bool:
+    async def _went_by(
+        self,
+        lane: FastLane,
+        message: Mapping[str, Any],
+        headers: Mapping[str, str],
+        connection: tuple[Scope, Receive, Send],
+    ) -> bool:
+        """Whether the fast lane took the message."""
+        scope, receive, send = connection
+        if message.get("method") == "tools/call" and "id" in message:
+            repeated = len(headers) != len(scope["headers"])
+            return await lane.answer(Arrived(message, headers, scope[CALLER_KEY], receive, send, repeated=repeated))
+        if "id" not in message or "method" not in message:
+            session_id = headers.get("mcp-session-id", "")
+            if lane.take_note(session_id, message):
+                await _send_json(send, 202, b"", ((b"mcp-session-id", session_id.encode()),))
+                return True
+        return False
+
+    def _answer_list_is_ours(
+        self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Mapping[str, str], scope: Scope
+    ) -> bool:
         """Whether a list request is an ordinary one: well-formed, of a known session or a valid modern envelope."""
         if "id" not in message or as_mapping(message.get("params")).get("cursor"):
             return False
         if _is_legacy(headers):
             return has_session(manager, headers.get("mcp-session-id", ""))
-        if find_duplicated_routing_header(headers.items()) is not None:
+        if find_duplicated_routing_header(Headers(scope=scope).items()) is not None:
             return False
-        return isinstance(classify_inbound_request(dict(message), headers=dict(headers)), InboundModernRoute)
+        return isinstance(classify_inbound_request(dict(message), headers=headers), InboundModernRoute)
 
-    def _check_doors(self, headers: Headers) -> None:
+    def _check_doors(self, headers: Mapping[str, str]) -> None:
         problem = self._doors.problem(headers.get("host"), headers.get("origin"))
         if problem is not None:
             status, sentence = problem
             raise Refused(status, types.INVALID_REQUEST, sentence)
 
-    def _authenticate(self, scope: Scope, headers: Headers) -> Any:
+    def _authenticate(self, scope: Scope, headers: Mapping[str, str]) -> Any:
         peer = scope.get("client")
         try:
             return self._authenticator.caller(
@@ -195,7 +228,7 @@ class McpEndpoints:
                 error, status=401, headers=((b"www-authenticate", b'Bearer realm="bridgehead"'),)
             ) from error
 
-    async def _read(self, headers: Headers, receive: Receive) -> tuple[bytes, Message | None]:
+    async def _read(self, headers: Mapping[str, str], receive: Receive) -> tuple[bytes, Message | None]:
         """The whole body, and the message that came after it, if any."""
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > self._max_body_bytes:
@@ -263,12 +296,19 @@ def _bound_depth(message: Mapping[str, Any], request_id: Any) -> None:
         raise Refused(400, types.INVALID_PARAMS, sentence, request_id)
 
 
-def _is_legacy(headers: Headers) -> bool:
+def _is_legacy(headers: Mapping[str, str]) -> bool:
     version = headers.get("mcp-protocol-version")
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
-def _check_session(manager: AdaptiveSessions, message: Mapping[str, Any], headers: Headers) -> None:
+def _let_in(lane: FastLane, manager: AdaptiveSessions, connection: Connection) -> None:
+    """Let a session that has been initialized use the lane."""
+    transport = session_of(manager, connection.session_id or "")
+    if isinstance(transport, AdaptiveTransport):
+        lane.add(connection, transport)
+
+
+def _check_session(manager: AdaptiveSessions, message: Mapping[str, Any], headers: Mapping[str, str]) -> None:
     """Refuse what belongs to no session, under its own id (MCP 2025-11-25, transports, session management).
 
     Raises:
@@ -289,7 +329,7 @@ def _check_session(manager: AdaptiveSessions, message: Mapping[str, Any], header
         )
 
 
-def _is_quiet(message: Mapping[str, Any], headers: Headers) -> bool:
+def _is_quiet(message: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
     """Whether a modern request asks for nothing to be said while it runs."""
     if _is_legacy(headers) or "id" not in message or message.get("method") not in RELAYED_METHODS:
         return False
@@ -297,7 +337,7 @@ def _is_quiet(message: Mapping[str, Any], headers: Headers) -> bool:
     return "progressToken" not in meta and types.LOG_LEVEL_META_KEY not in meta
 
 
-def _accepting_both(scope: Scope, headers: Headers) -> Scope:
+def _accepting_both(scope: Scope, headers: Mapping[str, str]) -> Scope:
     """The scope with an Accept header that the SDK takes, where the client's own is a wildcard or missing.
 
     The specification has clients list both types; the field's scripts and older clients do not, and mean no harm.

@@ -1,0 +1,397 @@
+"""The fast lane: `tools/call` of both generations without the SDK's server in between.
+
+A general protocol stack costs many times what a relayed call is worth. The lane knows exactly what it understands: a call of a
+known tool, in a session that has been initialized or with a complete 2026-07-28 envelope. It says so by taking the request;
+everything else goes the SDK's way. Both ways end in the same gate and give the same answer, which a test compares.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+import orjson
+import structlog
+from mcp.server.connection import Connection
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS, find_invalid_x_mcp_header, x_mcp_header_map
+from mcp_types.methods import validate_client_request
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+from starlette.types import Receive, Send
+
+from bridgehead.catalog import View
+from bridgehead.core import Caller, Era, Method, as_mapping, new_id
+from bridgehead.core.errors import ProtocolFailure
+from bridgehead.core.json import dumps, nested_deeper_than
+from bridgehead.surfaces.mcp.calls import Calls, enveloped
+from bridgehead.surfaces.mcp.channel import DEFAULT_LOG_LEVEL, LEVEL_KEY, MOST_DEPTH, ROOTS_KEY
+from bridgehead.surfaces.mcp.reply import KEEP_ALIVE_S, Reply
+from bridgehead.surfaces.mcp.transport import AdaptiveTransport, hung_up
+
+log = structlog.get_logger(__name__)
+
+REQUEST_CANCELLED = -32800
+"""What the SDK answers a cancelled request with in the older generation."""
+
+_UNDERSTOOD = frozenset({"name", "arguments", "_meta"})
+_TICK_S = 0.1
+"""How often the calls that run are looked at: for callers that have hung up, and for long silences."""
+_TOUCH_S = 10.0
+_REMEMBERED = 256
+_LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"})
+
+
+@dataclass(eq=False, slots=True)
+class Client:
+    """An initialized session of the older generation."""
+
+    session_id: str
+    connection: Connection
+    transport: AdaptiveTransport
+    capabilities: Mapping[str, Any]
+    header: tuple[bytes, bytes]
+    running: dict[int | str, Running] = field(default_factory=dict[int | str, "Running"])
+    """The latest request under each of the client's ids."""
+    questions: dict[str, asyncio.Future[Mapping[str, Any]]] = field(
+        default_factory=dict[str, asyncio.Future[Mapping[str, Any]]]
+    )
+    """What the client was asked, by our id, until it has answered."""
+    touched: float = 0.0
+
+    @property
+    def log_level(self) -> str:
+        """What it set with `logging/setLevel`."""
+        return self.connection.state.get(LEVEL_KEY, DEFAULT_LOG_LEVEL)
+
+
+class Running:
+    """One call on its way, and the way back to its caller. Implements `core.Channel`."""
+
+    __slots__ = ("_client", "_token", "cancelled", "caps", "era", "level", "receive", "reply", "task", "watcher")
+
+    def __init__(self, client: Client | None, reply: Reply, token: int | str | None, receive: Receive) -> None:
+        """A call of a session, or, without `client`, a single request of 2026-07-28."""
+        self._client = client
+        self._token = token
+        self.era = Era.MODERN if client is None else Era.LEGACY
+        self.caps: Mapping[str, Any] = client.capabilities if client is not None else {}
+        self.level: str | None = None
+        self.reply = reply
+        self.receive = receive
+        self.task = asyncio.current_task()
+        self.cancelled: str | None = None
+        self.watcher: asyncio.Future[None] | None = None
+
+    def cancel(self, why: str) -> None:
+        """End the call."""
+        if self.cancelled is None and self.task is not None:
+            self.cancelled = why
+            self.task.cancel()
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """The client's capabilities, as it declared them."""
+        return self.caps
+
+    @property
+    def session(self) -> Hashable | None:
+        """The client's session, in the older generation."""
+        return id(self._client.connection) if self._client is not None else None
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether the request has a progress token."""
+        return self._token is not None
+
+    @property
+    def log_level(self) -> str | None:
+        """Per request in the modern generation, per session in the older one."""
+        return self._client.log_level if self._client is not None else self.level
+
+    @property
+    def can_ask(self) -> bool:
+        """Only the older generation has requests from server to client."""
+        return self._client is not None
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Send `notifications/progress` with the client's own token."""
+        if self._token is None:
+            return
+        params: dict[str, Any] = {"progressToken": self._token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = message
+        await self._notify("notifications/progress", params)
+
+    async def log(self, params: Mapping[str, Any]) -> None:
+        """Send `notifications/message`."""
+        await self._notify("notifications/message", params)
+
+    async def _notify(self, method: str, params: Mapping[str, Any]) -> None:
+        await self.reply.say(dumps({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Send a request to the client and wait for its answer.
+
+        Raises:
+            ProtocolFailure: It refused, or cannot be asked.
+        """
+        client = self._client
+        if client is None:
+            raise ProtocolFailure("the caller cannot be asked", rpc_code=types.INVALID_REQUEST)
+        number = new_id("ask")
+        answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        client.questions[number] = answer
+        request: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": method}
+        if params is not None:
+            request["params"] = params
+        try:
+            await self.reply.say(dumps(request))
+            message = await answer
+        finally:
+            del client.questions[number]
+        problem = as_mapping(message.get("error"))
+        if problem:
+            code, text = problem.get("code"), problem.get("message")
+            raise ProtocolFailure(
+                text if isinstance(text, str) else "the client answered with an error",
+                rpc_code=code if isinstance(code, int) else types.INTERNAL_ERROR,
+                data=problem.get("data"),
+            )
+        result = message.get("result")
+        if not isinstance(result, Mapping):
+            raise ProtocolFailure("the client's answer is no object", rpc_code=types.INTERNAL_ERROR)
+        if nested_deeper_than(result, MOST_DEPTH):
+            raise ProtocolFailure(f"the answer is nested deeper than {MOST_DEPTH}", rpc_code=types.INVALID_PARAMS)
+        return as_mapping(result)
+
+    def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Run `callback` when the session ends."""
+        if self._client is not None:
+            self._client.connection.exit_stack.push_async_callback(callback)
+
+    def on_roots_changed(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Run `callback` whenever the client says so in its session."""
+        if self._client is not None:
+            self._client.connection.state.setdefault(ROOTS_KEY, []).append(callback)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A request that has been let in and read."""
+
+    message: Mapping[str, Any]
+    headers: Mapping[str, str]
+    caller: Caller
+    receive: Receive
+    send: Send
+    repeated: bool
+    """Whether a header came more than once."""
+
+
+class FastLane:
+    """The lane of one view."""
+
+    def __init__(self, calls: Calls, view: Callable[[], View | None]) -> None:
+        self._calls = calls
+        self._view = view
+        self._clients: dict[str, Client] = {}
+        self._running: set[Running] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._envelopes: dict[bytes, Mapping[str, Any]] = {}
+        self._unmirrored: dict[int, tuple[Mapping[str, Any], bool]] = {}
+
+    # --- sessions of the older generation
+
+    def add(self, connection: Connection, transport: AdaptiveTransport) -> None:
+        """Serve calls of this session, which has been initialized, until it ends."""
+        session_id = transport.mcp_session_id
+        if session_id is None:
+            return
+        declared = connection.client_capabilities
+        capabilities = (
+            declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared is not None else {}
+        )
+        header = (b"mcp-session-id", session_id.encode())
+        client = self._clients[session_id] = Client(session_id, connection, transport, capabilities, header)
+        connection.exit_stack.callback(self._forget, client)
+
+    def _forget(self, client: Client) -> None:
+        self._clients.pop(client.session_id, None)
+        for running in tuple(client.running.values()):
+            running.cancel("The session ended before the request did.")
+
+    def take_note(self, session_id: str, message: Mapping[str, Any]) -> bool:
+        """Take in what a client sends besides requests; whether it was for this lane alone."""
+        client = self._clients.get(session_id)
+        if client is None:
+            return False
+        if "method" not in message:
+            answer = client.questions.get(str(message.get("id")))
+            if answer is None or answer.done():
+                return False
+            answer.set_result(message)
+            return True
+        if message["method"] != "notifications/cancelled":
+            return False
+        cancelled = as_mapping(message.get("params")).get("requestId")
+        running = client.running.get(cancelled) if isinstance(cancelled, int | str) else None
+        if running is None:
+            return False
+        running.cancel("Request cancelled")
+        return True
+
+    # --- calls
+
+    async def answer(self, arrived: Arrived) -> bool:
+        """Answer the request if the lane understands all of it; else it is untouched."""
+        params = arrived.message.get("params")
+        if not isinstance(params, dict) or not _UNDERSTOOD.issuperset(params):  # pyright: ignore[reportUnknownArgumentType]
+            return False
+        raw: dict[str, Any] = params
+        name, arguments, meta = raw.get("name"), raw.get("arguments", {}), raw.get("_meta", {})
+        view = self._view()
+        if not (isinstance(name, str) and isinstance(arguments, dict) and isinstance(meta, dict)) or view is None:
+            return False
+        entry = view.tools.get(name)
+        token = meta.get("progressToken")
+        if entry is None or not (token is None or isinstance(token, str) or type(token) is int):
+            return False
+        if "progressToken" in meta and token is None:
+            return False
+        version = arrived.headers.get("mcp-protocol-version")
+        now = asyncio.get_running_loop().time()
+        if version in MODERN_PROTOCOL_VERSIONS:
+            capabilities = self._envelope(arrived, raw, version)
+            if capabilities is None or not self._is_unmirrored(entry.original):
+                return False
+            running = Running(None, Reply(arrived.send, (), now), token, arrived.receive)
+            running.caps = capabilities
+            running.level = meta.get(types.LOG_LEVEL_META_KEY)
+            if (token is not None or running.level is not None) and not _takes_streams(arrived.headers):
+                return False
+            await self._run(running, arrived, raw, None)
+            return True
+        client = self._clients.get(arrived.headers.get("mcp-session-id", ""))
+        if client is None or not _takes_streams(arrived.headers):
+            return False
+        if now - client.touched > _TOUCH_S:
+            client.touched = now
+            client.transport.touch()
+        running = Running(client, Reply(arrived.send, (client.header,), now), token, arrived.receive)
+        await self._run(running, arrived, raw, client)
+        return True
+
+    async def _run(self, running: Running, arrived: Arrived, raw: dict[str, Any], client: Client | None) -> None:
+        request_id: int | str = arrived.message["id"]
+        self._running.add(running)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._tick)
+        if client is not None:
+            client.running[request_id] = running
+        status = 200
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
+        try:
+            result = await self._calls.relay(Method.TOOL, raw, arrived.caller, running)
+            body["result"] = enveloped(result, Method.TOOL, running.era)
+        except MCPError as error:
+            body["error"] = error.error.model_dump(by_alias=True, exclude_unset=True)
+            if client is None:
+                status = ERROR_CODE_HTTP_STATUS.get(error.code, 200)
+        except asyncio.CancelledError:
+            if running.cancelled is None or running.task is None:
+                raise
+            running.task.uncancel()
+            if client is None:
+                # Nobody listens any more.
+                return
+            body["error"] = {"code": REQUEST_CANCELLED, "message": running.cancelled}
+        finally:
+            self._running.discard(running)
+            if running.watcher is not None:
+                running.watcher.cancel()
+            if client is not None and client.running.get(request_id) is running:
+                del client.running[request_id]
+        await running.reply.finish(dumps(body), status)
+
+    def _tick(self) -> None:
+        """Look at the calls that run. One timer serves all of them: most have ended before it comes."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for running in self._running:
+            if running.era is Era.MODERN and running.watcher is None:
+                running.watcher = asyncio.ensure_future(hung_up(running.receive))
+                running.watcher.add_done_callback(
+                    lambda done, running=running: None if done.cancelled() else running.cancel("The caller hung up.")
+                )
+            if now - running.reply.silent_since >= KEEP_ALIVE_S:
+                running.reply.silent_since = now
+                kept = asyncio.ensure_future(running.reply.keep_alive())
+                kept.add_done_callback(_note_failure)
+        self._timer = loop.call_later(_TICK_S, self._tick) if self._running else None
+
+    # --- 2026-07-28
+
+    def _envelope(self, arrived: Arrived, raw: Mapping[str, Any], version: str) -> Mapping[str, Any] | None:
+        """The capabilities that a complete and consistent envelope declares, else None.
+
+        MCP 2026-07-28, basic (per-request fields) and transports (request headers).
+        """
+        headers, meta = arrived.headers, raw.get("_meta", {})
+        if (
+            arrived.repeated
+            or headers.get("mcp-method") != "tools/call"
+            or headers.get("mcp-name") != raw["name"]
+            or meta.get(types.PROTOCOL_VERSION_META_KEY) != version
+            or meta.get(types.LOG_LEVEL_META_KEY, "info") not in _LEVELS
+            or any(name.startswith("mcp-param-") for name in headers)
+        ):
+            return None
+        declared = (meta.get(types.CLIENT_INFO_META_KEY), meta.get(types.CLIENT_CAPABILITIES_META_KEY))
+        try:
+            key = orjson.dumps(declared)
+        except TypeError:
+            return None
+        known = self._envelopes.get(key)
+        if known is None:
+            try:
+                validate_client_request("tools/call", version, dict(raw))
+                model = types.ClientCapabilities.model_validate(declared[1], by_name=False)
+            except ValidationError:
+                return None
+            known = model.model_dump(by_alias=True, mode="json", exclude_none=True)
+            if len(self._envelopes) >= _REMEMBERED:
+                self._envelopes.clear()
+            self._envelopes[key] = known
+        return known
+
+    def _is_unmirrored(self, definition: Mapping[str, Any]) -> bool:
+        """Whether no argument of the tool travels in a header too, whose agreement would have to be checked."""
+        known = self._unmirrored.get(id(definition))
+        if known is None:
+            schema = definition.get("inputSchema") or {}
+            plain = find_invalid_x_mcp_header(schema) is not None or not x_mcp_header_map(schema)
+            if len(self._unmirrored) >= 64 * _REMEMBERED:
+                self._unmirrored.clear()
+            # The definition is held, so that its identity stays its own.
+            known = self._unmirrored[id(definition)] = definition, plain
+        return known[1]
+
+
+def _takes_streams(headers: Mapping[str, str]) -> bool:
+    """Whether the client takes both kinds of answer; a wildcard, or nothing, is taken for both."""
+    accept = headers.get("accept", "*/*").strip()
+    return accept in ("*/*", "", "application/json") or ("text/event-stream" in accept and "application/json" in accept)
+
+
+def _note_failure(done: asyncio.Future[None]) -> None:
+    if not done.cancelled() and done.exception() is not None:
+        log.info("a keep-alive could not be sent", cause=str(done.exception()))
+
+
+__all__: Sequence[str] = ["Arrived", "Client", "FastLane", "Running"]
