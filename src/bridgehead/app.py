@@ -5,6 +5,7 @@ The only module that picks adapters. It decides nothing about calls.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -58,7 +60,8 @@ class CountingGate:
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._inside: set[anyio.CancelScope] = set()
+        self._inside: set[asyncio.Task[Any] | None] = set()
+        self._given_up = False
         self._empty = anyio.Event()
 
     async def run(self, call: Call) -> Outcome:
@@ -67,13 +70,17 @@ class CountingGate:
         Raises:
             BackendUnavailable: The bridge stops, and the call has had its grace.
         """
-        scope = anyio.CancelScope()
-        self._inside.add(scope)
+        # The task, not a scope of its own: entering one costs as much as two stages of the gate.
+        task = asyncio.current_task()
+        self._inside.add(task)
         try:
-            with scope:
-                return await self._gate.run(call)
+            return await self._gate.run(call)
+        except asyncio.CancelledError:
+            if not self._given_up or task is None:
+                raise
+            task.uncancel()
         finally:
-            self._inside.discard(scope)
+            self._inside.discard(task)
             if not self._inside:
                 self._empty.set()
         raise BackendUnavailable(
@@ -83,8 +90,10 @@ class CountingGate:
 
     def give_up(self) -> None:
         """End every call that is inside; each is answered, and on record."""
-        for scope in tuple(self._inside):
-            scope.cancel()
+        self._given_up = True
+        for task in tuple(self._inside):
+            if task is not None:
+                task.cancel()
 
     async def wait_empty(self) -> None:
         """Return as soon as no call is inside."""

@@ -329,22 +329,27 @@ class McpBackend:
         return await self._send(call, main, call.channel)
 
     async def _send(self, call: Call, main: Connection, channel: Channel) -> Outcome:
+        if self._sessions.is_for_all(main, channel):
+            return await self._send_over(call, main, channel)
         async with self._sessions.lease(main, channel) as connection:
-            if connection.is_modern:
-                return await answer_rounds(call, connection, channel, self._timeout_s(call))
-            outcome = await connection.run(
-                call.method,
-                params_of(call),
-                flight=InFlight(channel),
-                timeout_s=self._timeout_s(call),
-                meta=request_meta(call, channel, modern=False),
+            return await self._send_over(call, connection, channel)
+
+    async def _send_over(self, call: Call, connection: Connection, channel: Channel) -> Outcome:
+        if connection.is_modern:
+            return await answer_rounds(call, connection, channel, self._timeout_s(call))
+        outcome = await connection.run(
+            call.method,
+            params_of(call),
+            flight=InFlight(channel),
+            timeout_s=self._timeout_s(call),
+            meta=request_meta(call, channel, modern=False),
+        )
+        if outcome.needs_input:
+            raise BackendFaulty(
+                f"Backend {self.name} answered in a way that its protocol version does not have.",
+                hint="this is a mistake in that server.",
             )
-            if outcome.needs_input:
-                raise BackendFaulty(
-                    f"Backend {self.name} answered in a way that its protocol version does not have.",
-                    hint="this is a mistake in that server.",
-                )
-            return outcome
+        return outcome
 
     def _timeout_s(self, call: Call) -> float:
         name = call.route.name if call.route is not None else ""
@@ -352,8 +357,9 @@ class McpBackend:
 
     async def _ready(self) -> Connection:
         """The main session, once a start that is under way has come to something."""
-        with anyio.move_on_after(self._settings.start_timeout_s):
-            await self._settled.wait()
+        if not self._settled.is_set():
+            with anyio.move_on_after(self._settings.start_timeout_s):
+                await self._settled.wait()
         main = self._main
         if main is None or not main.is_open:
             cause = self._status.cause or f"Backend {self.name} is starting."

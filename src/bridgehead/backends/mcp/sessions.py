@@ -77,16 +77,28 @@ class Sessions:
                 connection.close()
         self._open.clear()
 
+    def is_for_all(self, main: Connection, channel: Channel) -> bool:
+        """Whether a call of this caller goes over the main session, as all do that need no session of their own."""
+        return not self._wanted(main, channel)
+
+    def _wanted(self, main: Connection, channel: Channel) -> dict[str, Any]:
+        """The capabilities that have to be declared to the server for this caller."""
+        if not channel.can_ask or not channel.capabilities:
+            return {}
+        facts = self._source.facts
+        if main.is_modern and (channel.era is not Era.LEGACY or facts.dual is False):
+            # A modern server asks by its results, over the main session.
+            return {}
+        wanted = askable(channel.capabilities)
+        if facts.asks_roots is False:
+            wanted.pop("roots", None)
+        return wanted
+
     @asynccontextmanager
     async def lease(self, main: Connection, channel: Channel) -> AsyncGenerator[Connection]:
         """The session for a call of this caller, for the time of the call."""
-        wanted = askable(channel.capabilities) if channel.can_ask else {}
-        if main.is_modern and (channel.era is not Era.LEGACY or self._source.facts.dual is False):
-            # A modern server asks by its results, over the main session.
-            wanted = {}
-        rooted = "roots" in wanted and self._source.facts.asks_roots is not False
-        if not rooted:
-            wanted.pop("roots", None)
+        wanted = self._wanted(main, channel)
+        rooted = "roots" in wanted
         if not wanted:
             yield main
             return
