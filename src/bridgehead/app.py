@@ -37,6 +37,7 @@ from bridgehead.config import (
 from bridgehead.core import Call, Clock, Outcome, SystemClock
 from bridgehead.core.errors import BackendNotFound, BackendUnavailable, ConfigInvalid, Forbidden
 from bridgehead.core.logs import configure_logs
+from bridgehead.core.memory import spare_what_stays
 from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
 from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
@@ -53,6 +54,8 @@ _DATABASE = "bridgehead.db"
 _KEY_FILE = "request-state.key"
 _KEY_BYTES = 32
 _ADDRESS_FILE = "address"
+_START_S = 30.0
+_LOOK_S = 0.5
 
 
 class CountingGate:
@@ -321,11 +324,21 @@ async def serve_on(
         await anyio.Path(address.with_suffix(".new")).replace(address)
         log.info("listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends))
         try:
-            async with endpoints.running():
+            async with endpoints.running(), anyio.create_task_group() as tasks:
+                tasks.start_soon(_spare_memory, bridge.catalog)
                 await listener.serve(front, stop, grace_s=server.shutdown_grace_s, calls=bridge.gate)
+                tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
                 await anyio.Path(address).unlink(missing_ok=True)
+
+
+async def _spare_memory(catalog: Catalog) -> None:
+    """Spare the collector what is there once every backend has come up, or has had its time."""
+    with anyio.move_on_after(_START_S):
+        while any(status.state is State.STARTING for status in catalog.statuses.values()):  # noqa: ASYNC110 – as in `_probe`
+            await anyio.sleep(_LOOK_S)
+    spare_what_stays()
 
 
 def serve_stdio(settings: Settings, state_dir: Path) -> int:

@@ -6,13 +6,14 @@ whoever called cleans up.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import anyio
 import structlog
@@ -42,8 +43,44 @@ class InFlightCalls(Protocol):
         ...
 
 
+class _OneWrite:
+    """A transport that writes what it is given in one turn of the loop in one go: head and body of an answer, that is.
+
+    A system call costs as much as a stage of the gate.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._held: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Write `data` before the next turn."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+
+    def close(self) -> None:
+        """Write what is held, then close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, []
+        if held and not self._transport.is_closing():
+            self._transport.writelines(held)
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the transport's own."""
+        return getattr(self._transport, name)
+
+
 class _BoundedProtocol(HttpToolsProtocol):
     """uvicorn's parser, with a bound on request headers that it lacks: they are kept in memory before anyone is known."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Write over `transport` in as few pieces as there can be."""
+        super().connection_made(cast("asyncio.Transport", _OneWrite(transport)))
 
     _in_headers = False
     _header_bytes = 0

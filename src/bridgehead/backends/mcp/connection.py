@@ -299,7 +299,7 @@ class Connection:
             return GivenUp("it took too long")
         flight.lane = lane
         try:
-            answer = await lane.request(method, session.stamped(method, params, meta), flight)
+            answer = await lane.request(method, session.stamped(params, meta), flight)
         except ValueError as error:
             raise MCPError(types.INVALID_PARAMS, f"The request was not sent: {error}.") from error
         if flight.telling is not None:

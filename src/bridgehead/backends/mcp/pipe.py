@@ -62,6 +62,8 @@ class Pipe(asyncio.SubprocessProtocol):
         self._queued = anyio.Event()
         self._paused = False
         self._closed_input = False
+        self._unwritten: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.SubprocessTransport | None = None
         self._stdin: asyncio.WriteTransport | None = None
 
@@ -97,6 +99,7 @@ class Pipe(asyncio.SubprocessProtocol):
         """Close its standard input, which tells it to end (MCP 2025-11-25, lifecycle, shutdown)."""
         self._closed_input = True
         if self._stdin is not None:
+            self._flush()
             self._stdin.close()
 
     def kill(self) -> None:
@@ -137,7 +140,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._closed_input = True
         if fd == _STDIN:
             # What it has answered already may still be on its way. After that every pending call fails, not at its deadline.
-            asyncio.get_running_loop().call_later(_DEAF_S, self._end_output)
+            self._loop.call_later(_DEAF_S, self._end_output)
         else:
             self._end_output()
 
@@ -166,9 +169,17 @@ class Pipe(asyncio.SubprocessProtocol):
         Raises:
             LaneClosed: The child no longer reads.
         """
-        if self._closed_input or self._stdin is None or self._stdin.is_closing():
+        if self._closed_input or self._stdin is None:
             raise LaneClosed(sent=False)
-        self._stdin.write(line)
+        if not self._unwritten:
+            # What is sent in one turn of the loop goes out in one write: a system call costs as much as the rest.
+            self._loop.call_soon(self._flush)
+        self._unwritten.append(line)
+
+    def _flush(self) -> None:
+        lines, self._unwritten = self._unwritten, []
+        if self._stdin is not None and not self._stdin.is_closing():
+            self._stdin.write(b"".join(lines))
 
     async def write_messages(self, outgoing: anyio.abc.ObjectReceiveStream[SessionMessage]) -> None:
         """Write what the SDK's session sends, until it ends."""

@@ -45,7 +45,7 @@ def params_of(call: Call) -> dict[str, Any]:
 
 def request_meta(call: Call, channel: Channel, *, modern: bool) -> dict[str, Any]:
     """The request's `_meta`: what the caller sent, without what belongs to its own connection."""
-    meta = {key: value for key, value in call.meta.items() if key not in OWN_META_KEYS}
+    meta = {key: value for key, value in call.meta.items() if key not in OWN_META_KEYS} if call.meta else {}
     if modern:
         meta[types.CLIENT_CAPABILITIES_META_KEY] = declared(channel)
         if channel.log_level is not None:
@@ -53,16 +53,17 @@ def request_meta(call: Call, channel: Channel, *, modern: bool) -> dict[str, Any
     return meta
 
 
-def declared(channel: Channel) -> dict[str, Any]:
+def declared(channel: Channel) -> Mapping[str, Any]:
     """The capabilities to declare for a request: the caller's own, and no more than can be relayed to it."""
-    if channel.era is Era.LEGACY and not channel.can_ask:
+    given = channel.capabilities
+    if not given or (channel.era is Era.LEGACY and not channel.can_ask):
         return {}
     capabilities = {
-        key: channel.capabilities[key]
+        key: given[key]
         for key in ("sampling", "elicitation", "roots", "experimental")
-        if isinstance(channel.capabilities.get(key), Mapping)
+        if isinstance(given.get(key), Mapping)
     }
-    extensions = as_mapping(channel.capabilities.get("extensions"))
+    extensions = as_mapping(given.get("extensions"))
     kept = {key: value for key, value in extensions.items() if key not in _NOT_RELAYED_EXTENSIONS}
     if kept:
         capabilities["extensions"] = kept

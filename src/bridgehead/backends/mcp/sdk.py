@@ -76,6 +76,8 @@ class RelaySession(ClientSession):
             client_info=types.Implementation(name="bridgehead", version=__version__),
         )
         self._peer = peer
+        self._own_meta: Mapping[str, Any] = {}
+        self._stamped_by: object = None
         self._declared = types.ClientCapabilities.model_validate(capabilities)
 
     @property
@@ -128,14 +130,14 @@ class RelaySession(ClientSession):
             data["params"]["_meta"] = {**data["params"].get("_meta", {}), **meta}
         return await self._dispatcher.send_raw_request(method, data["params"], opts)
 
-    def stamped(self, method: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
+    def stamped(self, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Mapping[str, Any]:
         """The parameters as they are sent, with all that this session puts into `_meta`."""
-        data: dict[str, Any] = {"method": method, "params": dict(params)}
-        self._stamp(data, {})
-        sent: dict[str, Any] = data["params"]
-        if meta:
-            sent["_meta"] = {**sent.get("_meta", {}), **meta}
-        return sent
+        if self._stamp is not self._stamped_by:
+            # The same for every request until another version is agreed on.
+            data: dict[str, Any] = {"method": "ping", "params": {}}
+            self._stamp(data, {})
+            self._own_meta, self._stamped_by = data["params"].get("_meta", {}), self._stamp
+        return {**params, "_meta": {**self._own_meta, **meta}} if meta or self._own_meta else params
 
     def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `task` for as long as the session lasts."""

@@ -121,6 +121,8 @@ class Calls:
 def enveloped(result: dict[str, Any], method: str, era: Era) -> dict[str, Any]:
     """The result with what its generation requires around it, and without what only the other one knows."""
     if era is Era.LEGACY:
+        if not any(key in result for key in _MODERN_KEYS):
+            return result
         return {key: value for key, value in result.items() if key not in _MODERN_KEYS}
     result.setdefault("resultType", "complete")
     if method == "resources/read":

@@ -200,6 +200,7 @@ class FastLane:
     def __init__(self, calls: Calls, view: Callable[[], View | None]) -> None:
         self._calls = calls
         self._view = view
+        self._loop = asyncio.get_running_loop()
         self._clients: dict[str, Client] = {}
         self._running: set[Running] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -265,7 +266,7 @@ class FastLane:
         if "progressToken" in meta and token is None:
             return False
         version = arrived.headers.get("mcp-protocol-version")
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         if version in MODERN_PROTOCOL_VERSIONS:
             capabilities = self._envelope(arrived, raw, version)
             if capabilities is None or not self._is_unmirrored(entry.original):
@@ -291,7 +292,7 @@ class FastLane:
         request_id: int | str = arrived.message["id"]
         self._running.add(running)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._tick)
+            self._timer = self._loop.call_later(_TICK_S, self._tick)
         if client is not None:
             client.running[request_id] = running
         status = 200
@@ -321,8 +322,7 @@ class FastLane:
 
     def _tick(self) -> None:
         """Look at the calls that run. One timer serves all of them: most have ended before it comes."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self._loop.time()
         for running in self._running:
             if running.era is Era.MODERN and running.watcher is None:
                 running.watcher = asyncio.ensure_future(hung_up(running.receive))
@@ -333,7 +333,7 @@ class FastLane:
                 running.reply.silent_since = now
                 kept = asyncio.ensure_future(running.reply.keep_alive())
                 kept.add_done_callback(_note_failure)
-        self._timer = loop.call_later(_TICK_S, self._tick) if self._running else None
+        self._timer = self._loop.call_later(_TICK_S, self._tick) if self._running else None
 
     # --- 2026-07-28
 
