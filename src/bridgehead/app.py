@@ -65,6 +65,7 @@ class CountingGate:
         self._gate = gate
         self._inside: set[asyncio.Task[Any] | None] = set()
         self._given_up = False
+        self._loop = asyncio.get_running_loop()
         self._empty = anyio.Event()
 
     async def run(self, call: Call) -> Outcome:
@@ -74,7 +75,7 @@ class CountingGate:
             BackendUnavailable: The bridge stops, and the call has had its grace.
         """
         # The task, not a scope of its own: entering one costs as much as two stages of the gate.
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         self._inside.add(task)
         try:
             return await self._gate.run(call)
@@ -152,7 +153,7 @@ async def running(
     shelf = SqlShelf(engine, clock)
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
-    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ)
+    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ, fast_lane=settings.server.fast_lane)
     backends = _backends(settings, around, own_url)
     builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
     catalog.publish(BUILTIN, builtin.listing())
@@ -317,7 +318,9 @@ async def serve_on(
 
     address = state_dir / _ADDRESS_FILE
     async with running(settings, state_dir, os.environ, own_url=listener.url) as bridge:
-        endpoints = McpEndpoints(bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes)
+        endpoints = McpEndpoints(
+            bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes, fast_lane=server.fast_lane
+        )
         front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
         # Renamed into place, so that nobody reads half an address.
         await anyio.Path(address.with_suffix(".new")).write_text(listener.url)

@@ -18,6 +18,8 @@ from bridgehead.surfaces.listener import listen, run_until_signalled
 class KnowsEverybody:
     """Takes every caller for the local owner."""
 
+    epoch = 0
+
     def caller(self, authorization_header: str | None, *, peer_is_loopback: bool) -> Caller:
         """The local owner, whoever calls."""
         return LOCAL_OWNER

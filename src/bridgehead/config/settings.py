@@ -66,6 +66,7 @@ class ServerSettings(_Table):
         allowed_hosts: Host names accepted besides the loopback ones.
         allowed_origins: Browser origins that may call.
         ungrouped: Whether tools that are in no group are visible.
+        fast_lane: Off: every call goes through the MCP SDK, which costs several times as much and gives the same answers.
     """
 
     host: Text = "127.0.0.1"
@@ -76,6 +77,7 @@ class ServerSettings(_Table):
     shutdown_grace_s: Grace = 10.0
     ungrouped: Literal["show", "hide"] = "show"
     log_level: LogLevel = "info"
+    fast_lane: Switch = True
 
 
 class LimitSettings(_Table):

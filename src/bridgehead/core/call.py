@@ -156,9 +156,12 @@ class Silence:
         """There are no roots."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
     """One request of one caller, as it goes through the gate.
+
+    Not frozen, because it is made for every call and freezing makes that twice as dear; only the gate changes one, and only
+    its `route`.
 
     Attributes:
         target: The exposed tool or prompt name, or the resource URI, as the caller wrote it.
@@ -185,9 +188,9 @@ class Call:
     route: Route | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
-    """What came of a call: the result object as the backend wrote it.
+    """What came of a call: the result object as the backend wrote it. Nobody changes one; as with `Call`, freezing costs.
 
     `is_error` is the tool's own failure (`isError` of a tool result); our failures are exceptions.
     """

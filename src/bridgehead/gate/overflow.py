@@ -79,14 +79,14 @@ def _is_surely_below(result: Mapping[str, Any], cap: int) -> bool:
         return False
     most = 128
     for block in cast("list[object]", content):
-        match block:
-            case {"type": "text", "text": str(text)} if len(cast("dict[str, Any]", block)) == 2:  # noqa: PLR2004
-                most += _BLOCK_BYTES + _WORST_ESCAPE * len(text)
-            case _:
-                return False
-        if most > cap:
+        if not isinstance(block, dict):
             return False
-    return True
+        part = cast("dict[str, object]", block)
+        text = part.get("text")
+        if len(part) != 2 or part.get("type") != "text" or not isinstance(text, str):  # noqa: PLR2004 – those two
+            return False
+        most += _BLOCK_BYTES + _WORST_ESCAPE * len(text)
+    return most <= cap
 
 
 def _joined_text(result: Mapping[str, Any]) -> str | None:

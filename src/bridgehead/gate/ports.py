@@ -49,7 +49,7 @@ class Confirmer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AuditRecord:
     """One line of the audit log.
 

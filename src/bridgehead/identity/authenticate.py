@@ -13,6 +13,9 @@ LOCAL_OWNER = Caller(id=CallerId("local-owner"), name="local owner")
 class Authenticator:
     """Knows the local token, and takes it from this machine only."""
 
+    epoch = 0
+    """The local token stays good for as long as the bridge runs."""
+
     def __init__(self, local_token: str) -> None:
         self._local_token = local_token.encode()
 

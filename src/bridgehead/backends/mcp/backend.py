@@ -53,6 +53,7 @@ class Surroundings:
     pool: SharedPool
     clock: Clock
     environ: Mapping[str, str]
+    fast_lane: bool = True
 
 
 class McpBackend:
@@ -206,6 +207,7 @@ class McpBackend:
     async def _begin(self, agreement: Agreement, *, sse: bool = False) -> Connection:
         connection = Connection(self.name, lambda: self._transport(sse=sse), agreement=agreement, capabilities={})
         connection.on_notification = self._told
+        connection.has_lane = self._around.fast_lane
         self._latest = connection
         await self._start(connection)
         return connection
@@ -224,6 +226,7 @@ class McpBackend:
             opened_for=opened_for,
         )
         connection.on_notification = self._told
+        connection.has_lane = self._around.fast_lane
         await self._start(connection)
         main = self._main
         if connection.session is not None and main is not None and main.session is not None:

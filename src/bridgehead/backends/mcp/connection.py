@@ -7,6 +7,7 @@ to a caller it may not be meant for.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections import deque
@@ -160,6 +161,7 @@ class Connection:
         self._in_flight: set[InFlight] = set()
         self._by_token: dict[str, InFlight] = {}
         self._over = anyio.Event()
+        self._loop = asyncio.get_running_loop()
         self.cause: str | None = None
 
     @property
@@ -257,7 +259,7 @@ class Connection:
             token = new_id("progress")
             self._by_token[token] = flight
             meta = {**meta, "progressToken": token}
-        flight.deadline = anyio.current_time() + timeout_s
+        flight.deadline = self._loop.time() + timeout_s
         try:
             result = await self._exchange(session, method, params, meta, flight)
             if not isinstance(result, GivenUp):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, MutableMapping
-from dataclasses import replace
 
 from bridgehead.catalog import Snapshot
 from bridgehead.catalog.names import SEPARATOR
@@ -50,4 +49,5 @@ class Authorise:
                 hint="Ask the owner of the bridge for the right, or use a tool that does less.",
                 details={"risk": route.risk.value},
             )
-        return await proceed(replace(call, route=route))
+        call.route = route
+        return await proceed(call)

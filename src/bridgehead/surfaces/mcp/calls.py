@@ -18,6 +18,7 @@ from bridgehead.surfaces.mcp.sealing import Binding, Seal, digest
 _CONNECTION_META = frozenset(
     {types.SERVER_INFO_META_KEY, types.PROTOCOL_VERSION_META_KEY, "io.modelcontextprotocol/subscriptionId"}
 )
+_NOTHING: Mapping[str, Any] = {}
 _MODERN_KEYS = ("resultType", "ttlMs", "cacheScope")
 
 
@@ -48,14 +49,33 @@ class Calls:
         arguments: Mapping[str, Any]
         match method:
             case Method.TOOL | Method.PROMPT:
-                target, arguments = raw["name"], raw.get("arguments") or {}
+                target, arguments = raw["name"], raw.get("arguments") or _NOTHING
             case Method.COMPLETE:
                 ref: Mapping[str, Any] = raw["ref"]
                 target = ref.get("name") or ref.get("uri") or ""
                 arguments = {key: raw[key] for key in ("ref", "argument", "context") if key in raw}
             case _:
-                target, arguments = raw["uri"], {}
+                target, arguments = raw["uri"], _NOTHING
         return await self.run(self.call(method, target, arguments, caller=caller, channel=channel), raw)
+
+    async def call_tool(self, raw: Mapping[str, Any], caller: Caller, channel: Channel) -> dict[str, Any]:
+        """Run `tools/call` with parameters of which `name`, `arguments` and `_meta` are all there is.
+
+        Raises:
+            MCPError: What went wrong is no tool's failure.
+        """
+        call = Call(
+            CallId(new_id("call")),
+            caller,
+            Method.TOOL,
+            raw["name"],
+            raw.get("arguments") or {},
+            channel,
+            "mcp",
+            self._group,
+            raw.get("_meta") or {},
+        )
+        return await self.run(call, {})
 
     def call(
         self, method: Method, target: str, arguments: Mapping[str, Any], *, caller: Caller, channel: Channel

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import mcp_types as types
 import orjson
@@ -37,7 +37,10 @@ log = structlog.get_logger(__name__)
 REQUEST_CANCELLED = -32800
 """What the SDK answers a cancelled request with in the older generation."""
 
+_MODERN = {version.encode(): version for version in MODERN_PROTOCOL_VERSIONS}
 _UNDERSTOOD = frozenset({"name", "arguments", "_meta"})
+_NOTHING: Mapping[str, Any] = {}
+_BOTH = (b"*/*", b"", b"application/json")
 _TICK_S = 0.1
 """How often the calls that run are looked at: for callers that have hung up, and for long silences."""
 _TOUCH_S = 10.0
@@ -49,7 +52,7 @@ _LEVELS = frozenset({"debug", "info", "notice", "warning", "error", "critical", 
 class Client:
     """An initialized session of the older generation."""
 
-    session_id: str
+    session_id: bytes
     connection: Connection
     transport: AdaptiveTransport
     capabilities: Mapping[str, Any]
@@ -73,7 +76,14 @@ class Running:
 
     __slots__ = ("_client", "_token", "cancelled", "caps", "era", "level", "receive", "reply", "task", "watcher")
 
-    def __init__(self, client: Client | None, reply: Reply, token: int | str | None, receive: Receive) -> None:
+    def __init__(
+        self,
+        client: Client | None,
+        reply: Reply,
+        token: int | str | None,
+        receive: Receive,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         """A call of a session, or, without `client`, a single request of 2026-07-28."""
         self._client = client
         self._token = token
@@ -82,7 +92,7 @@ class Running:
         self.level: str | None = None
         self.reply = reply
         self.receive = receive
-        self.task = asyncio.current_task()
+        self.task = asyncio.current_task(loop)
         self.cancelled: str | None = None
         self.watcher: asyncio.Future[None] | None = None
 
@@ -163,12 +173,12 @@ class Running:
                 rpc_code=code if isinstance(code, int) else types.INTERNAL_ERROR,
                 data=problem.get("data"),
             )
-        result = message.get("result")
-        if not isinstance(result, Mapping):
+        if not isinstance(message.get("result"), dict):
             raise ProtocolFailure("the client's answer is no object", rpc_code=types.INTERNAL_ERROR)
+        result = as_mapping(message["result"])
         if nested_deeper_than(result, MOST_DEPTH):
             raise ProtocolFailure(f"the answer is nested deeper than {MOST_DEPTH}", rpc_code=types.INVALID_PARAMS)
-        return as_mapping(result)
+        return result
 
     def on_close(self, callback: Callable[[], Awaitable[None]]) -> None:
         """Run `callback` when the session ends."""
@@ -181,17 +191,19 @@ class Running:
             self._client.connection.state.setdefault(ROOTS_KEY, []).append(callback)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arrived:
-    """A request that has been let in and read."""
+    """A request that has been let in and read.
+
+    Attributes:
+        headers: By lower-case name, as they came; none of them more than once.
+    """
 
     message: Mapping[str, Any]
-    headers: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
     caller: Caller
     receive: Receive
     send: Send
-    repeated: bool
-    """Whether a header came more than once."""
 
 
 class FastLane:
@@ -201,7 +213,7 @@ class FastLane:
         self._calls = calls
         self._view = view
         self._loop = asyncio.get_running_loop()
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[bytes, Client] = {}
         self._running: set[Running] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._envelopes: dict[bytes, Mapping[str, Any]] = {}
@@ -211,14 +223,12 @@ class FastLane:
 
     def add(self, connection: Connection, transport: AdaptiveTransport) -> None:
         """Serve calls of this session, which has been initialized, until it ends."""
-        session_id = transport.mcp_session_id
-        if session_id is None:
-            return
+        session_id = (transport.mcp_session_id or "").encode()
         declared = connection.client_capabilities
         capabilities = (
             declared.model_dump(by_alias=True, mode="json", exclude_none=True) if declared is not None else {}
         )
-        header = (b"mcp-session-id", session_id.encode())
+        header = (b"mcp-session-id", session_id)
         client = self._clients[session_id] = Client(session_id, connection, transport, capabilities, header)
         connection.exit_stack.callback(self._forget, client)
 
@@ -227,7 +237,7 @@ class FastLane:
         for running in tuple(client.running.values()):
             running.cancel("The session ended before the request did.")
 
-    def take_note(self, session_id: str, message: Mapping[str, Any]) -> bool:
+    def take_note(self, session_id: bytes, message: Mapping[str, Any]) -> bool:
         """Take in what a client sends besides requests; whether it was for this lane alone."""
         client = self._clients.get(session_id)
         if client is None:
@@ -251,40 +261,33 @@ class FastLane:
 
     async def answer(self, arrived: Arrived) -> bool:
         """Answer the request if the lane understands all of it; else it is untouched."""
-        params = arrived.message.get("params")
-        if not isinstance(params, dict) or not _UNDERSTOOD.issuperset(params):  # pyright: ignore[reportUnknownArgumentType]
-            return False
-        raw: dict[str, Any] = params
-        name, arguments, meta = raw.get("name"), raw.get("arguments", {}), raw.get("_meta", {})
+        raw = _understood(arrived.message)
         view = self._view()
-        if not (isinstance(name, str) and isinstance(arguments, dict) and isinstance(meta, dict)) or view is None:
+        entry = view.tools.get(raw["name"]) if raw is not None and view is not None else None
+        if raw is None or entry is None:
             return False
-        entry = view.tools.get(name)
-        token = meta.get("progressToken")
-        if entry is None or not (token is None or isinstance(token, str) or type(token) is int):
-            return False
-        if "progressToken" in meta and token is None:
-            return False
-        version = arrived.headers.get("mcp-protocol-version")
+        meta: Mapping[str, Any] = raw.get("_meta", _NOTHING)
+        token: int | str | None = meta.get("progressToken")
+        version = _MODERN.get(arrived.headers.get(b"mcp-protocol-version", b""))
         now = self._loop.time()
-        if version in MODERN_PROTOCOL_VERSIONS:
+        if version is not None:
             capabilities = self._envelope(arrived, raw, version)
             if capabilities is None or not self._is_unmirrored(entry.original):
                 return False
-            running = Running(None, Reply(arrived.send, (), now), token, arrived.receive)
+            running = Running(None, Reply(arrived.send, (), now), token, arrived.receive, self._loop)
             running.caps = capabilities
             running.level = meta.get(types.LOG_LEVEL_META_KEY)
             if (token is not None or running.level is not None) and not _takes_streams(arrived.headers):
                 return False
             await self._run(running, arrived, raw, None)
             return True
-        client = self._clients.get(arrived.headers.get("mcp-session-id", ""))
+        client = self._clients.get(arrived.headers.get(b"mcp-session-id", b""))
         if client is None or not _takes_streams(arrived.headers):
             return False
         if now - client.touched > _TOUCH_S:
             client.touched = now
             client.transport.touch()
-        running = Running(client, Reply(arrived.send, (client.header,), now), token, arrived.receive)
+        running = Running(client, Reply(arrived.send, (client.header,), now), token, arrived.receive, self._loop)
         await self._run(running, arrived, raw, client)
         return True
 
@@ -298,7 +301,7 @@ class FastLane:
         status = 200
         body: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
         try:
-            result = await self._calls.relay(Method.TOOL, raw, arrived.caller, running)
+            result = await self._calls.call_tool(raw, arrived.caller, running)
             body["result"] = enveloped(result, Method.TOOL, running.era)
         except MCPError as error:
             body["error"] = error.error.model_dump(by_alias=True, exclude_unset=True)
@@ -344,12 +347,10 @@ class FastLane:
         """
         headers, meta = arrived.headers, raw.get("_meta", {})
         if (
-            arrived.repeated
-            or headers.get("mcp-method") != "tools/call"
-            or headers.get("mcp-name") != raw["name"]
+            headers.get(b"mcp-method") != b"tools/call"
+            or headers.get(b"mcp-name") != raw["name"].encode(errors="replace")
             or meta.get(types.PROTOCOL_VERSION_META_KEY) != version
             or meta.get(types.LOG_LEVEL_META_KEY, "info") not in _LEVELS
-            or any(name.startswith("mcp-param-") for name in headers)
         ):
             return None
         declared = (meta.get(types.CLIENT_INFO_META_KEY), meta.get(types.CLIENT_CAPABILITIES_META_KEY))
@@ -374,7 +375,7 @@ class FastLane:
         """Whether no argument of the tool travels in a header too, whose agreement would have to be checked."""
         known = self._unmirrored.get(id(definition))
         if known is None:
-            schema = definition.get("inputSchema") or {}
+            schema: Mapping[str, Any] = as_mapping(definition.get("inputSchema"))
             plain = find_invalid_x_mcp_header(schema) is not None or not x_mcp_header_map(schema)
             if len(self._unmirrored) >= 64 * _REMEMBERED:
                 self._unmirrored.clear()
@@ -383,10 +384,24 @@ class FastLane:
         return known[1]
 
 
-def _takes_streams(headers: Mapping[str, str]) -> bool:
+def _understood(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parameters of a plain call, or None where there is anything in them that the lane does not know."""
+    params = message.get("params")
+    if not isinstance(params, dict):
+        return None
+    raw = cast("dict[str, Any]", params)
+    if not _UNDERSTOOD.issuperset(raw) or not isinstance(raw.get("name"), str):
+        return None
+    if not isinstance(raw.get("arguments", _NOTHING), dict) or not isinstance(raw.get("_meta", _NOTHING), dict):
+        return None
+    token = raw.get("_meta", _NOTHING).get("progressToken", 0)
+    return raw if isinstance(token, str) or type(token) is int else None
+
+
+def _takes_streams(headers: Mapping[bytes, bytes]) -> bool:
     """Whether the client takes both kinds of answer; a wildcard, or nothing, is taken for both."""
-    accept = headers.get("accept", "*/*").strip()
-    return accept in ("*/*", "", "application/json") or ("text/event-stream" in accept and "application/json" in accept)
+    accept = headers.get(b"accept", b"*/*")
+    return accept in _BOTH or (b"text/event-stream" in accept and b"application/json" in accept)
 
 
 def _note_failure(done: asyncio.Future[None]) -> None:

@@ -23,6 +23,11 @@ class Gate(Protocol):
 class Authenticator(Protocol):
     """Tells who is calling."""
 
+    @property
+    def epoch(self) -> int:
+        """Another number once a credential that was good before may be so no longer."""
+        ...
+
     def caller(self, authorization_header: str | None, *, peer_is_loopback: bool) -> Caller:
         """The caller behind an `Authorization` header.
 

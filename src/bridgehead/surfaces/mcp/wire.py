@@ -24,7 +24,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from bridgehead.core import BridgeError, Era, as_mapping, new_id
+from bridgehead.core import BridgeError, Caller, Era, as_mapping, new_id
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.core.json import nested_deeper_than
 from bridgehead.surfaces.mcp.calls import Inside
@@ -42,6 +42,8 @@ MOST_DEPTH = 64
 _BOUNDED = ("_meta", "inputResponses", "context", "ref", "argument")
 """Parts of the params that are relayed; arguments are bounded by the gate, whose answer a model can read."""
 
+_JSON = b"application/json"
+_MOST_RECOGNISED = 1_000
 _BOTH_ACCEPTED = b"application/json, text/event-stream"
 
 
@@ -69,6 +71,8 @@ class McpEndpoints:
         self._max_body_bytes = max_body_bytes
         self._surfaces: dict[str | None, FullSurface] = {}
         self._managers: dict[str | None, AdaptiveSessions] = {}
+        self._epoch = authenticator.epoch
+        self._recognised: dict[tuple[bytes, bytes, bytes, str | None], Caller] = {}
         self._lanes: dict[str | None, FastLane] = {}
         enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
         for group in (None, *enabled):
@@ -77,7 +81,7 @@ class McpEndpoints:
             manager = self._managers[group] = AdaptiveSessions(surface.server, max_request_body_size=max_body_bytes + 1)
             if fast_lane:
                 lane = self._lanes[group] = FastLane(surface.calls, surface.view)
-                surface.on_initialized = partial(_let_in, lane, manager)
+                surface.on_initialized = partial(_open_lane, lane, manager)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -124,13 +128,7 @@ class McpEndpoints:
             await _send_refusal(broken, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Blanks around a value are no part of it (RFC 9110, section 5.5), but not every HTTP parser takes them off.
-        raw = scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        headers: dict[str, str] = {}
-        for name, value in raw:
-            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        self._check_doors(headers)
-        scope[CALLER_KEY] = self._authenticate(scope, headers)
+        caller = scope[CALLER_KEY] = self._let_in(scope)
         group: str | None = scope.get("path_params", {}).get("group")
         surface = self._surfaces.get(group)
         if surface is None:
@@ -140,8 +138,8 @@ class McpEndpoints:
         manager = self._managers[group]
         method: str = scope["method"]
         if method == "POST":
-            await self._post(group, headers, (scope, receive, send))
-        elif method in ("GET", "DELETE") and "mcp-session-id" in headers:
+            await self._post(group, caller, (scope, receive, send))
+        elif method in ("GET", "DELETE") and "mcp-session-id" in _headers(scope):
             await manager.handle_request(scope, receive, send)
         else:
             # Without a session there is nothing to stream or to end; clients that try a GET first go on with POST.
@@ -152,18 +150,23 @@ class McpEndpoints:
                 headers=((b"allow", b"POST"),),
             )
 
-    async def _post(
-        self, group: str | None, headers: Mapping[str, str], connection: tuple[Scope, Receive, Send]
-    ) -> None:
+    async def _post(self, group: str | None, caller: Caller, connection: tuple[Scope, Receive, Send]) -> None:
         scope, receive, send = connection
-        content_type = headers.get("content-type", "")
-        if content_type != "application/json" and content_type.partition(";")[0].strip().lower() != "application/json":
+        raw = dict[bytes, bytes](scope["headers"])
+        content_type = raw.get(b"content-type", b"")
+        if content_type != _JSON and content_type.partition(b";")[0].strip().lower() != _JSON:
             raise Refused(415, types.INVALID_REQUEST, "The Content-Type has to be application/json.")
-        body, trailing = await self._read(headers, receive)
+        body, trailing = await self._read(raw, receive)
         message = scope[MESSAGE_KEY] = _parse(body)
         manager, lane = self._managers[group], self._lanes.get(group)
-        if lane is not None and trailing is None and await self._went_by(lane, message, headers, connection):
-            return
+        # A header that came twice is for the SDK to judge.
+        if lane is not None and trailing is None and len(raw) == len(scope["headers"]):
+            if message.get("method") == "tools/call" and "id" in message:
+                if await lane.answer(Arrived(message, raw, caller, receive, send)):
+                    return
+            elif await _was_noted(lane, message, raw.get(b"mcp-session-id", b""), send):
+                return
+        headers = _headers(scope)
         if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers, scope):
             era = Era.LEGACY if _is_legacy(headers) else Era.MODERN
             result = self._surfaces[group].lists.result_bytes(message["method"], era)
@@ -180,25 +183,6 @@ class McpEndpoints:
         else:
             await manager.handle_read(scope, _replay(body, trailing, receive), send)
 
-    async def _went_by(
-        self,
-        lane: FastLane,
-        message: Mapping[str, Any],
-        headers: Mapping[str, str],
-        connection: tuple[Scope, Receive, Send],
-    ) -> bool:
-        """Whether the fast lane took the message."""
-        scope, receive, send = connection
-        if message.get("method") == "tools/call" and "id" in message:
-            repeated = len(headers) != len(scope["headers"])
-            return await lane.answer(Arrived(message, headers, scope[CALLER_KEY], receive, send, repeated=repeated))
-        if "id" not in message or "method" not in message:
-            session_id = headers.get("mcp-session-id", "")
-            if lane.take_note(session_id, message):
-                await _send_json(send, 202, b"", ((b"mcp-session-id", session_id.encode()),))
-                return True
-        return False
-
     def _answer_list_is_ours(
         self, manager: AdaptiveSessions, message: Mapping[str, Any], headers: Mapping[str, str], scope: Scope
     ) -> bool:
@@ -211,13 +195,44 @@ class McpEndpoints:
             return False
         return isinstance(classify_inbound_request(dict(message), headers=headers), InboundModernRoute)
 
+    def _let_in(self, scope: Scope) -> Caller:
+        """Who is calling, once host, origin and credential are in order.
+
+        What was in order stays so until a credential is revoked, and is recognised by its bytes.
+
+        Raises:
+            Refused: They are not.
+        """
+        host = origin = credential = b""
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host += b"\n" + value
+            elif name == b"origin":
+                origin += b"\n" + value
+            elif name == b"authorization":
+                credential += b"\n" + value
+        peer = scope.get("client")
+        key = (host, origin, credential, peer[0] if peer is not None else None)
+        if self._epoch != self._authenticator.epoch:
+            self._epoch = self._authenticator.epoch
+            self._recognised.clear()
+        known = self._recognised.get(key)
+        if known is None:
+            headers = _headers(scope)
+            self._check_doors(headers)
+            known = self._authenticate(scope, headers)
+            if len(self._recognised) >= _MOST_RECOGNISED:
+                self._recognised.clear()
+            self._recognised[key] = known
+        return known
+
     def _check_doors(self, headers: Mapping[str, str]) -> None:
         problem = self._doors.problem(headers.get("host"), headers.get("origin"))
         if problem is not None:
             status, sentence = problem
             raise Refused(status, types.INVALID_REQUEST, sentence)
 
-    def _authenticate(self, scope: Scope, headers: Mapping[str, str]) -> Any:
+    def _authenticate(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
         peer = scope.get("client")
         try:
             return self._authenticator.caller(
@@ -228,9 +243,9 @@ class McpEndpoints:
                 error, status=401, headers=((b"www-authenticate", b'Bearer realm="bridgehead"'),)
             ) from error
 
-    async def _read(self, headers: Mapping[str, str], receive: Receive) -> tuple[bytes, Message | None]:
+    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> tuple[bytes, Message | None]:
         """The whole body, and the message that came after it, if any."""
-        declared = headers.get("content-length", "")
+        declared = headers.get(b"content-length", b"")
         if declared.isdigit() and int(declared) > self._max_body_bytes:
             raise self._too_large()
         chunks = bytearray()
@@ -282,14 +297,17 @@ def _parse(body: bytes) -> dict[str, Any]:
             raise Refused(400, types.INVALID_REQUEST, "The method has to be a string.", request_id)
         if not isinstance(parsed.get("params", {}), dict):
             raise Refused(400, types.INVALID_PARAMS, "The params have to be an object.", request_id)
-        _bound_depth(parsed, request_id)
+        _bound_depth(body, parsed, request_id)
     elif "result" not in parsed and "error" not in parsed:
         raise Refused(400, types.INVALID_REQUEST, "The message has no method.", request_id)
     return parsed
 
 
-def _bound_depth(message: Mapping[str, Any], request_id: Any) -> None:
+def _bound_depth(body: bytes, message: Mapping[str, Any], request_id: Any) -> None:
     """Refuse params that are nested too deep to be relayed."""
+    if body.count(b"{") + body.count(b"[") <= MOST_DEPTH:
+        # It takes as many brackets at the least.
+        return
     params = as_mapping(message.get("params"))
     if any(nested_deeper_than(params.get(part), MOST_DEPTH) for part in _BOUNDED):
         sentence = f"The params are nested deeper than {MOST_DEPTH} levels. hint: send them flatter."
@@ -301,7 +319,27 @@ def _is_legacy(headers: Mapping[str, str]) -> bool:
     return version is None or version in HANDSHAKE_PROTOCOL_VERSIONS
 
 
-def _let_in(lane: FastLane, manager: AdaptiveSessions, connection: Connection) -> None:
+def _headers(scope: Scope) -> dict[str, str]:
+    """The headers by name, the first where one came twice; those of the scope are put in order for the SDK as well.
+
+    Blanks around a value are no part of it (RFC 9110, section 5.5), but not every HTTP parser takes them off.
+    """
+    headers: dict[str, str] = {}
+    raw = scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+    for name, value in raw:
+        headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return headers
+
+
+async def _was_noted(lane: FastLane, message: Mapping[str, Any], session_id: bytes, send: Send) -> bool:
+    """Whether a message that is no call was for the lane alone; it is acknowledged then."""
+    if ("id" in message and "method" in message) or not lane.take_note(session_id, message):
+        return False
+    await _send_json(send, 202, b"", ((b"mcp-session-id", session_id),))
+    return True
+
+
+def _open_lane(lane: FastLane, manager: AdaptiveSessions, connection: Connection) -> None:
     """Let a session that has been initialized use the lane."""
     transport = session_of(manager, connection.session_id or "")
     if isinstance(transport, AdaptiveTransport):
