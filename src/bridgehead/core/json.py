@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -28,6 +29,24 @@ def nested_deeper_than(value: object, depth: int) -> bool:
     if depth <= 0:
         return True
     return any(nested_deeper_than(item, depth - 1) for item in inner)
+
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+
+
+def has_long_numbers(text: bytes) -> bool:
+    """Whether a number in JSON text could have more digits than 64 bits hold; orjson would round it without a word."""
+    return _LONG_NUMBER.search(text) is not None
+
+
+def loads(text: bytes) -> Any:
+    """The value of JSON text, with integers of any size exact.
+
+    Raises:
+        ValueError: It is no JSON.
+        RecursionError: It is nested too deep to be read.
+    """
+    return json.loads(text) if has_long_numbers(text) else orjson.loads(text)
 
 
 def dumps(value: object) -> bytes:

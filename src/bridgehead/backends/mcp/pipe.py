@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import anyio
 import mcp_types as types
-import orjson
 import structlog
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
@@ -23,7 +22,7 @@ from mcp.shared.message import SessionMessage
 from bridgehead.backends.mcp.framing import Framer, TooLong
 from bridgehead.backends.mcp.lane import Lane, LaneClosed
 from bridgehead.core import as_mapping
-from bridgehead.core.json import dumps
+from bridgehead.core.json import dumps, loads
 
 STDERR_LINES = 20
 _LINE_LIMIT = 2_000
@@ -307,8 +306,8 @@ def _parse(message: dict[str, Any]) -> types.JSONRPCMessage | None:
 def _decoded(line: bytes) -> Any:
     """The JSON of a line; NaN and the like are let in, since servers write them and only one answer is theirs."""
     try:
-        return orjson.loads(line)
-    except orjson.JSONDecodeError:
+        return loads(line)
+    except ValueError:
         if not line.lstrip().startswith(b"{"):
             raise
         return json.loads(line)

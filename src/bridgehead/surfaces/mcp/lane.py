@@ -277,7 +277,7 @@ class FastLane:
             running = Running(None, Reply(arrived.send, (), now), token, arrived.receive, self._loop)
             running.caps = capabilities
             running.level = meta.get(types.LOG_LEVEL_META_KEY)
-            if (token is not None or running.level is not None) and not _takes_streams(arrived.headers):
+            if not _takes_streams(arrived.headers):
                 return False
             await self._run(running, arrived, raw, None)
             return True

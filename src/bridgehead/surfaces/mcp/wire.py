@@ -26,7 +26,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from bridgehead.core import BridgeError, Caller, Era, as_mapping, new_id
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
-from bridgehead.core.json import nested_deeper_than
+from bridgehead.core.json import has_long_numbers, nested_deeper_than
 from bridgehead.surfaces.mcp.calls import Inside
 from bridgehead.surfaces.mcp.doors import Doors
 from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface
@@ -162,7 +162,7 @@ class McpEndpoints:
         # A header that came twice is for the SDK to judge.
         if lane is not None and trailing is None and len(raw) == len(scope["headers"]):
             if message.get("method") == "tools/call" and "id" in message:
-                if await lane.answer(Arrived(message, raw, caller, receive, send)):
+                if not has_long_numbers(body) and await lane.answer(Arrived(message, raw, caller, receive, send)):
                     return
             elif await _was_noted(lane, message, raw.get(b"mcp-session-id", b""), send):
                 return
