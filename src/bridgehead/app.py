@@ -22,7 +22,15 @@ from starlette.requests import Request
 
 from bridgehead import __version__
 from bridgehead.backends.builtin import BuiltinBackend
-from bridgehead.backends.mcp import DEPTH_VARIABLE, McpBackend, SharedPool, Surroundings
+from bridgehead.backends.mcp import (
+    DEPTH_VARIABLE,
+    McpBackend,
+    Processes,
+    SharedPool,
+    Starts,
+    Surroundings,
+    adopt_orphans,
+)
 from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State
 from bridgehead.config import (
     BackendSettings,
@@ -51,6 +59,7 @@ _DATABASE = "bridgehead.db"
 _KEY_FILE = "request-state.key"
 _KEY_BYTES = 32
 _ADDRESS_FILE = "address"
+_CHILDREN = "children"
 
 
 class CountingGate:
@@ -140,7 +149,9 @@ async def running(
     shelf = SqlShelf(engine, clock)
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
-    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ)
+    processes = Processes(state_dir / _CHILDREN)
+    starts = Starts(settings.server.parallel_starts)
+    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ, processes, starts)
     backends = _backends(settings, around, own_url)
     builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
     catalog.publish(BUILTIN, builtin.listing())
@@ -165,6 +176,7 @@ async def running(
     inside = Inside(catalog, gate, seal, instructions, clock)
     try:
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(processes.run_forever)
             for backend in backends.values():
                 tasks.start_soon(backend.run_forever)
             try:
@@ -284,6 +296,7 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
             hint="use 127.0.0.1, and a tunnel that ends on this machine.",
         )
     configure_logs(settings.server.log_level)
+    adopt_orphans()
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
     with claim(state_dir):
@@ -322,6 +335,7 @@ async def serve_on(
 def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
     configure_logs(settings.server.log_level)
+    adopt_orphans()
 
     async def main(stop: anyio.Event) -> None:
         async with running(settings, state_dir, os.environ) as bridge, anyio.create_task_group() as tasks:

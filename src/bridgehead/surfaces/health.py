@@ -106,6 +106,7 @@ def _backend(status: BackendStatus, snapshot: Snapshot, *, trusted: bool) -> dic
         "state": status.state.value,
         "cause": status.cause,
         "since": status.since.isoformat(),
+        "next_try": status.next_try.isoformat() if status.next_try is not None else None,
         "restarts": status.restarts,
         "protocol": status.protocol,
         "server": status.server,

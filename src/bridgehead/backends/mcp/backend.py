@@ -1,8 +1,8 @@
 """One configured MCP server: started, listed, watched, started again, and called.
 
-Its life is one loop: open the main session, list everything, publish, follow changes until the session ends, wait a little
-longer after each failure in a row, and again. Callers wait for a start that is under way, and are told at once when there is
-nothing to wait for.
+Its life is one loop: wait for a turn to start, open the main session, list everything, publish, follow changes until the
+session ends, wait a little longer after each failure in a row, and again. Callers wait for a start that is under way, and are
+told at once when there is nothing to wait for; a call to a backend that would be left alone for long has it tried again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -19,16 +20,18 @@ import anyio.to_thread
 import mcp_types as types
 import structlog
 
-from bridgehead.backends.mcp.connection import Agreement, Connection, InFlight, innermost
+from bridgehead.backends.mcp.connection import Agreement, Connection, InFlight, NotSent, innermost
 from bridgehead.backends.mcp.facts import Facts
 from bridgehead.backends.mcp.http import SharedPool, open_http
 from bridgehead.backends.mcp.listing import list_everything
 from bridgehead.backends.mcp.parking import ParkingLot
 from bridgehead.backends.mcp.ports import Memory, Shelf
-from bridgehead.backends.mcp.rounds import answer_rounds, params_of, request_meta
+from bridgehead.backends.mcp.processes import Child, Processes
+from bridgehead.backends.mcp.rounds import answer_rounds, is_repeatable, params_of, request_meta
 from bridgehead.backends.mcp.sdk import MCPError
 from bridgehead.backends.mcp.sessions import Sessions, askable
-from bridgehead.backends.mcp.stdio import Child, open_child
+from bridgehead.backends.mcp.starts import Starts, Turn, pause_s
+from bridgehead.backends.mcp.stdio import open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
 from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome, as_mapping
@@ -36,9 +39,11 @@ from bridgehead.core.errors import BackendFaulty, BackendUnavailable
 
 log = structlog.get_logger(__name__)
 
-_FIRST_PAUSE_S = 0.2
-_LONGEST_PAUSE_S = 30.0
 _STABLE_AFTER_S = 10.0
+_SHORT_PAUSE_S = 1.0
+"""A pause that is worth waiting for, and the least time between two tries that calls have asked for."""
+_PATIENCE_S = 5.0
+"""How long a call waits for a start whose forerunners all failed."""
 _SETTLE_S = 0.05
 _LISTEN_AGAIN_S = 1.0
 
@@ -52,6 +57,8 @@ class Surroundings:
     pool: SharedPool
     clock: Clock
     environ: Mapping[str, str]
+    processes: Processes = field(default_factory=Processes)
+    starts: Starts = field(default_factory=Starts)
 
 
 class McpBackend:
@@ -75,10 +82,19 @@ class McpBackend:
         self._status = BackendStatus(name, State.STARTING, surroundings.clock.now())
         self._listing = Listing()
         self._main: Connection | None = None
+        self._ready_since = 0.0
         self._latest: Connection | None = None
         """The last main session that was begun, whatever came of it."""
-        self._settled = anyio.Event()
-        self._sessions = Sessions(self)
+        self._reported = anyio.Event()
+        """Set, and replaced, with every change of state."""
+        self._failures = 0
+        """Failures in a row."""
+        self._returning = False
+        """Whether it was ready until now, and will be tried again at once."""
+        self._next_try = 0.0
+        self._asked_for_try = 0.0
+        self._wanted = anyio.Event()
+        self._sessions = Sessions(self, idle_limit_s=settings.idle_limit_s)
         self._lot = ParkingLot()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._watched: Counter[str] = Counter()
@@ -95,57 +111,73 @@ class McpBackend:
         """Live until cancelled."""
         self._around.shelf.report(self._status)
         await self._recall()
-        failures = 0
         async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._sessions.end_idle_forever)
             while True:
-                began = self._around.clock.monotonic()
-                cause, connection = await self._supervised_life()
-                stable = connection is not None and self._around.clock.monotonic() - began >= _STABLE_AFTER_S
-                failures = 0 if stable else failures + 1
-                pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** max(0, failures - 1))
-                self._main = None
-                self._sessions.close_all()
-                self._listing = replace(self._listing, stale=True)
-                self._around.shelf.publish(self.name, self._listing)
-                stderr = tuple(self._latest.child.stderr) if self._latest is not None and self._latest.child else ()
-                self._report(State.DOWN, cause=cause, stderr=stderr)
-                log.warning("backend is down", backend=self.name, cause=cause, next_try_s=pause_s)
-                self._settled.set()
-                await anyio.sleep(pause_s)
-                self._settled = anyio.Event()
-                self._report(State.STARTING, restarts=self._status.restarts + 1)
+                await self._pause(await self._supervised_life())
 
-    async def _supervised_life(self) -> tuple[str, Connection | None]:
-        """One life, whose failures of whatever kind are this backend's alone."""
+    async def _pause(self, cause: str) -> None:
+        """Take note of the end of a life, and wait until the next may begin."""
+        now = self._around.clock.monotonic()
+        lost = self._main is not None
+        stable = lost and now - self._ready_since >= _STABLE_AFTER_S
+        self._failures = 1 if stable else self._failures + 1
+        pause = pause_s(self._failures)
+        self._next_try = now + pause
+        self._returning = lost and pause <= _SHORT_PAUSE_S
+        self._main = None
+        if not isinstance(self._launch, StdioLaunch):
+            # Sessions with a program each have a process of their own, which lives on.
+            self._sessions.close_all()
+        self._listing = replace(self._listing, stale=True)
+        self._around.shelf.publish(self.name, self._listing)
+        stderr = tuple(self._latest.child.stderr) if self._latest is not None and self._latest.child else ()
+        next_try = self._around.clock.now() + timedelta(seconds=pause)
+        self._report(State.DOWN, cause=cause, stderr=stderr, next_try=next_try)
+        log.warning("backend is down", backend=self.name, cause=cause, next_try_s=round(pause, 1))
+        self._wanted = anyio.Event()
+        with anyio.move_on_after(pause):
+            await self._wanted.wait()
+        self._report(State.STARTING, restarts=self._status.restarts + 1, next_try=None)
+
+    async def _supervised_life(self) -> str:
+        """One life, whose failures of whatever kind are this backend's alone; why it ended."""
         try:
             return await self._one_life()
         except Exception as error:
             log.exception("backend failed in a way that nobody foresaw", backend=self.name)
-            return f"Backend {self.name} failed unexpectedly ({type(innermost(error)).__name__}); the log has it.", None
+            return f"Backend {self.name} failed unexpectedly ({type(innermost(error)).__name__}); the log has it."
 
-    async def _one_life(self) -> tuple[str, Connection | None]:
-        """From opening the main session to its end; why it ended, and the session where there was one."""
+    async def _one_life(self) -> str:
+        """From opening the main session to its end; why it ended."""
         connection: Connection | None = None
+        turn = await self._around.starts.turn(urgent=self._returning)
         try:
+            if self._tasks is not None:
+                self._tasks.start_soon(turn.end_in_time)
             connection = await self._open_main()
-            return await self._live_on(connection)
+            return await self._live_on(connection, turn)
         except BackendUnavailable as error:
-            return error.sentence(), connection
+            return error.sentence()
         finally:
+            turn.end()
             # However it ended: a session that nobody holds any more keeps its process.
             if connection is not None:
                 connection.close()
 
-    async def _live_on(self, connection: Connection) -> tuple[str, Connection | None]:
-        """The life of an open session."""
+    async def _live_on(self, connection: Connection, turn: Turn) -> str:
+        """The life of an open session; why it ended."""
         try:
             await self._list(connection)
         except (MCPError, TimeoutError) as error:
             if self.facts.discovered is not None:
                 # What was kept no longer holds: the server was changed. Ask again next time.
                 await self._keep(replace(self.facts, discovered=None, legacy=None))
-            return f"Backend {self.name} could not list what it offers: {innermost(error)}.", connection
+            return f"Backend {self.name} could not list what it offers: {innermost(error)}."
+        turn.end()
         self._main = connection
+        self._ready_since = self._around.clock.monotonic()
+        self._returning = False
         session = connection.session
         server = session.server_info if session is not None else None
         self._report(
@@ -156,14 +188,12 @@ class McpBackend:
             server=f"{server.name} {server.version}".strip() if server is not None else None,
         )
         log.info("backend is ready", backend=self.name, tools=len(self._listing.tools), protocol=self._status.protocol)
-        self._settled.set()
         async with anyio.create_task_group() as following:
             following.start_soon(self._follow_lists, connection)
-            if connection.is_modern:
-                following.start_soon(self._listen, connection)
+            following.start_soon(self._listen if connection.is_modern else self._watch_again, connection)
             await connection.wait_closed()
             following.cancel_scope.cancel()
-        return connection.cause or f"The session with backend {self.name} ended.", connection
+        return connection.cause or f"The session with backend {self.name} ended."
 
     # --- sessions
 
@@ -238,7 +268,10 @@ class McpBackend:
     @asynccontextmanager
     async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Child | None]]:
         if isinstance(self._launch, StdioLaunch):
-            async with open_child(self.name, self._launch, self._around.environ) as (streams, child):
+            async with open_child(self.name, self._launch, self._around.environ, self._around.processes) as (
+                streams,
+                child,
+            ):
                 yield streams, child
             return
         launch: HttpLaunch = self._launch
@@ -318,7 +351,15 @@ class McpBackend:
 
     async def run(self, call: Call) -> Outcome:
         """Run a call that the gate has let through."""
-        main = await self._ready()
+        try:
+            return await self._run_on(await self._ready(call), call)
+        except NotSent:
+            if not is_repeatable(call):
+                raise
+        log.info("a call that its server cannot have seen is sent over the next session", backend=self.name)
+        return await self._run_on(await self._ready(call), call)
+
+    async def _run_on(self, main: Connection, call: Call) -> Outcome:
         if call.method in (Method.SUBSCRIBE, Method.UNSUBSCRIBE):
             return await self._subscribe(call, main)
         asked_in_the_middle = not main.is_modern and call.channel.era is Era.MODERN
@@ -327,13 +368,15 @@ class McpBackend:
         return await self._send(call, main, call.channel)
 
     async def _send(self, call: Call, main: Connection, channel: Channel) -> Outcome:
-        async with self._sessions.lease(main, channel) as connection:
+        caller = (call.caller.id, channel.session) if self._settings.sharing == "per-caller" else None
+        async with self._sessions.lease(main, channel, caller) as connection:
+            flight = InFlight(channel, longest_s=self._settings.max_timeout_s)
             if connection.is_modern:
-                return await answer_rounds(call, connection, channel, self._timeout_s(call))
+                return await answer_rounds(call, connection, flight, self._timeout_s(call))
             outcome = await connection.run(
                 call.method,
                 params_of(call),
-                flight=InFlight(channel),
+                flight=flight,
                 timeout_s=self._timeout_s(call),
                 meta=request_meta(call, channel, modern=False),
             )
@@ -348,34 +391,65 @@ class McpBackend:
         name = call.route.name if call.route is not None else ""
         return self._settings.tool_timeouts_s.get(name, self._settings.timeout_s)
 
-    async def _ready(self) -> Connection:
+    async def _ready(self, call: Call) -> Connection:
         """The main session, once a start that is under way has come to something."""
-        with anyio.move_on_after(self._settings.start_timeout_s):
-            await self._settled.wait()
-        main = self._main
-        if main is None or not main.is_open:
-            cause = self._status.cause or f"Backend {self.name} is starting."
-            raise BackendUnavailable(
-                cause, hint=f"it is tried again by itself; `bridgehead backend test {self.name}` shows what is wrong."
-            )
-        return main
+        patience_s = min(self._settings.start_timeout_s, self._timeout_s(call))
+        if self._failures and not self._returning and self._main is None:
+            patience_s = min(patience_s, _PATIENCE_S)
+        with anyio.move_on_after(patience_s):
+            while True:
+                main = self._main
+                if main is not None and main.is_open:
+                    return main
+                if main is None and not self._returning and self._status.state is not State.STARTING:
+                    break
+                await self._reported.wait()
+        raise self._unavailable()
+
+    def _unavailable(self) -> BackendUnavailable:
+        """That it cannot be called now, why, and when it is tried next; a try that is far off is made now."""
+        cause = self._status.cause or f"Backend {self.name} is starting."
+        hint = f"it is tried again by itself; `bridgehead backend test {self.name}` shows what is wrong."
+        if self._status.state is State.STARTING:
+            return BackendUnavailable(f"{cause} It is being started.", hint=hint)
+        now = self._around.clock.monotonic()
+        left_s = self._next_try - now
+        if left_s > _SHORT_PAUSE_S and now - self._asked_for_try >= _SHORT_PAUSE_S:
+            self._asked_for_try, left_s = now, 0.0
+            self._wanted.set()
+        when = f"in {left_s:.0f} s" if left_s > _SHORT_PAUSE_S else "now"
+        return BackendUnavailable(f"{cause} It is tried again {when}.", hint=hint)
 
     async def _subscribe(self, call: Call, main: Connection) -> Outcome:
         """Count who watches a resource; the server is told of the first and the last."""
         params = params_of(call)
         uri = str(params["uri"])
         before = self._watched[uri]
-        self._watched[uri] += 1 if call.method is Method.SUBSCRIBE else -1
-        after = max(0, self._watched[uri])
-        self._watched[uri] = after
+        after = max(0, before + (1 if call.method is Method.SUBSCRIBE else -1))
         if bool(before) == bool(after):
+            self._watched[uri] = after
             return Outcome({})
         if main.is_modern:
+            self._watched[uri] = after
             self._rewatch.set()
             return Outcome({})
         meta = request_meta(call, call.channel, modern=False)
         flight = InFlight(call.channel)
-        return await main.run(call.method, params, flight=flight, timeout_s=self._settings.timeout_s, meta=meta)
+        outcome = await main.run(call.method, params, flight=flight, timeout_s=self._settings.timeout_s, meta=meta)
+        self._watched[uri] = max(0, self._watched[uri] + after - before)
+        return outcome
+
+    async def _watch_again(self, connection: Connection) -> None:
+        """Tell a legacy server of the resources that its forerunner was told of, and look at each, since it was away."""
+        for uri in +self._watched:
+            session = connection.session
+            try:
+                if session is not None:
+                    await session.request(Method.SUBSCRIBE, {"uri": uri})
+            except MCPError as error:
+                log.warning("a resource can no longer be watched", backend=self.name, uri=uri, cause=str(error))
+            else:
+                self._around.shelf.announce(self.name, uri)
 
     # --- memory and status
 
@@ -411,3 +485,5 @@ class McpBackend:
     def _report(self, state: State, **changes: Any) -> None:
         self._status = replace(self._status, state=state, since=self._around.clock.now(), **changes)
         self._around.shelf.report(self._status)
+        reported, self._reported = self._reported, anyio.Event()
+        reported.set()

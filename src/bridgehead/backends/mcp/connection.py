@@ -21,8 +21,8 @@ import httpx2
 import mcp_types as types
 import structlog
 
+from bridgehead.backends.mcp.processes import Child, exited
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
-from bridgehead.backends.mcp.stdio import Child, exited
 from bridgehead.core import Channel, Outcome, as_mapping, new_id
 from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
 
@@ -63,6 +63,30 @@ class InFlight:
     """Set once everything in `news` has been told; None while there is nothing to tell."""
     lacks: str | None = None
     """The capability that the server needed and the caller had not declared."""
+    longest_s: float = 0.0
+    """How long it may take where it reports progress; 0: no longer than without."""
+    _timeout_s: float = 0.0
+    _latest: float = 0.0
+    _asking: int = 0
+    _asked_since: float = 0.0
+    _left_s: float = 0.0
+
+    def begin(self, timeout_s: float) -> None:
+        """Start its time."""
+        now = anyio.current_time()
+        self._timeout_s, self._latest = timeout_s, now + max(timeout_s, self.longest_s)
+        self.scope.deadline = now + timeout_s
+
+    def extend(self) -> None:
+        """Give it its time anew, since it gets on."""
+        if self.longest_s > self._timeout_s and not self._asking:
+            self.scope.deadline = min(self._latest, anyio.current_time() + self._timeout_s)
+
+    def overtime(self) -> str:
+        """How long nothing came, for the sentence that says so."""
+        if self.longest_s > self._timeout_s and anyio.current_time() >= self._latest:
+            return f"within {self.longest_s:g} s, for all the progress it reported,"
+        return f"within {self._timeout_s:g} s"
 
     async def tell(self) -> None:
         """Tell the caller all news, in order."""
@@ -88,12 +112,23 @@ class InFlight:
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Ask the caller, with the deadline standing still meanwhile."""
-        left_s = self.scope.deadline - anyio.current_time()
-        self.scope.deadline = math.inf
+        if not self._asking:
+            self._asked_since = anyio.current_time()
+            self._left_s = self.scope.deadline - self._asked_since
+            self.scope.deadline = math.inf
+        self._asking += 1
         try:
             return await self.channel.ask(method, params)
         finally:
-            self.scope.deadline = anyio.current_time() + left_s
+            self._asking -= 1
+            if not self._asking:
+                now = anyio.current_time()
+                self._latest += now - self._asked_since
+                self.scope.deadline = now + self._left_s
+
+
+class NotSent(BackendUnavailable):
+    """The session had ended before the request was written, so the server has surely not seen it."""
 
 
 class Connection:
@@ -124,6 +159,8 @@ class Connection:
         """Methods that the server has asked by itself."""
         self.leases = 0
         """Calls that use it now, the parked ones included."""
+        self.idle_since = 0.0
+        """When the last of them ended."""
         self.on_notification: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None
         self._opener = opener
         self._agreement = agreement
@@ -214,20 +251,21 @@ class Connection:
         """Send a request of a caller and wait for its result.
 
         Raises:
-            BackendUnavailable: The session is gone, or went while waiting.
+            NotSent: The session is gone.
+            BackendUnavailable: The session went while waiting.
             BackendTimeout: No answer in time; the server has been told to stop.
             ProtocolFailure: The server answered with an error.
         """
         session = self.session
-        if session is None or self._over.is_set():
-            raise BackendUnavailable(self.cause or f"Backend {self.name} is not connected.")
+        if session is None or session.is_closed or self._over.is_set():
+            raise await self._not_sent()
         self._in_flight.add(flight)
         token = None
         if flight.channel.wants_progress:
             token = new_id("progress")
             self._by_token[token] = flight
             meta = {**meta, "progressToken": token}
-        flight.scope.deadline = anyio.current_time() + timeout_s
+        flight.begin(timeout_s)
         try:
             with flight.scope:
                 result = await session.request(method, params, meta=meta)
@@ -253,8 +291,9 @@ class Connection:
                 data={"requiredCapabilities": {flight.lacks: {}}},
             )
         raise BackendTimeout(
-            f"Backend {self.name} did not answer {method} within {timeout_s:g} s and was told to stop.",
-            hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer.",
+            f"Backend {self.name} did not answer {method} {flight.overtime()} and was told to stop.",
+            hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer;"
+            " `max_timeout_s` where it reports progress.",
         )
 
     async def asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -296,6 +335,8 @@ class Connection:
         else:
             return False
         if flight is not None and self.session is not None:
+            if method == _PROGRESS:
+                flight.extend()
             flight.news.append((method, params))
             if flight.telling is None:
                 flight.telling = anyio.Event()
@@ -306,6 +347,15 @@ class Connection:
         """Pass everything else that is announced on to the backend."""
         if self.on_notification is not None:
             await self.on_notification(method, params)
+
+    async def _not_sent(self) -> NotSent:
+        """That the session is over, which it may not have been told yet."""
+        if not self._over.is_set():
+            if self.child is not None:
+                await exited(self.child.process, _REAP_S)
+            self.close(self._how_it_ended())
+        cause = self.cause or f"Backend {self.name} is not connected."
+        return NotSent(f"{cause} The call was not sent.", hint="send it again.")
 
     async def _failure(self, error: MCPError) -> BridgeError:
         """What an error of the session means to the caller."""
@@ -328,7 +378,8 @@ class Connection:
         if self.child is None:
             return f"The connection to backend {self.name} was lost."
         # Without its last words: a cause is shown to anyone, and what a server writes may hold anything.
-        return f"Backend {self.name} {self.child.exit_cause or 'closed its output'}."
+        closed = "closed its output" if self.child.silent.is_set() else "no longer reads its input"
+        return f"Backend {self.name} {self.child.exit_cause or closed}."
 
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""

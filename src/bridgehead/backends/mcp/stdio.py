@@ -1,96 +1,34 @@
 """A local MCP server as a child process: one JSON-RPC message a line on its standard input and output.
 
-The child gets a process group of its own and a minimal environment. Its standard error goes to the log, with the last lines
-kept. Lines on standard output that are no JSON-RPC are skipped and counted. Chunks are joined as bytes, so that a character
-may be split anywhere.
+Its standard error goes to the log, with the last lines kept. Lines on standard output that are no JSON-RPC are skipped and
+counted. Chunks are joined as bytes, so that a character may be split anywhere.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from subprocess import PIPE
 from typing import Any
 
 import anyio
-import anyio.abc
 import mcp_types as types
 import orjson
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
+from bridgehead.backends.mcp.processes import STDERR_LINES, Child, Processes, exited
 from bridgehead.config import StdioLaunch
 from bridgehead.core import as_mapping
-from bridgehead.core.errors import BackendUnavailable
 from bridgehead.core.json import dumps
 
-BASE_ENVIRONMENT = (
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LOGNAME",
-    "PATH",
-    "SHELL",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "USER",
-    "APPDATA",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "PATHEXT",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "SYSTEMROOT",
-    "TEMP",
-    "USERPROFILE",
-)
-"""What every child gets of the bridge's environment; anything else has to be named in its configuration."""
-
-DEPTH_VARIABLE = "BRIDGEHEAD_DEPTH"
-"""How many bridges a process runs under; set for children, so that a bridge knows that it is one."""
-
-STDERR_LINES = 20
 _LINE_LIMIT = 2_000
+_LOGGED_A_SECOND = 100
 _EXIT_GRACE_S = 2.0
 _LAST_WORDS_S = 0.2
-_POLL_S = 0.02
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class Child:
-    """A running server process."""
-
-    name: str
-    process: anyio.abc.Process
-    stderr: deque[str] = field(default_factory=lambda: deque[str](maxlen=STDERR_LINES))
-    skipped_lines: int = 0
-    silent: anyio.Event = field(default_factory=anyio.Event)
-    """Set when standard output has ended: nothing more will come."""
-    hushed: anyio.Event = field(default_factory=anyio.Event)
-    """Set when standard error has ended too: its last words are known."""
-    ended_by_us: bool = False
-    """Whether it still ran when the bridge began to end it, so that how it ended says nothing of it."""
-
-    @property
-    def exit_cause(self) -> str | None:
-        """How it ended, in a few words, or None while it runs."""
-        code = self.process.returncode
-        if code is None or self.ended_by_us:
-            return None
-        if code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"exited with code {code}"
 
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -98,33 +36,14 @@ Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObj
 
 @asynccontextmanager
 async def open_child(
-    name: str, launch: StdioLaunch, environ: Mapping[str, str]
+    name: str, launch: StdioLaunch, environ: Mapping[str, str], processes: Processes
 ) -> AsyncGenerator[tuple[Streams, Child]]:
     """Start the server; on leaving, end it and everything it started.
 
     Raises:
         BackendUnavailable: The command cannot be started.
     """
-    env = {key: environ[key] for key in BASE_ENVIRONMENT if key in environ}
-    env[DEPTH_VARIABLE] = str(int(environ.get(DEPTH_VARIABLE, "0")) + 1)
-    env |= {key: secret.reveal() for key, secret in launch.env.items()}
-    try:
-        process = await anyio.open_process(
-            [launch.command, *launch.args],
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=launch.cwd,
-            env=env,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise BackendUnavailable(
-            f"The command {launch.command!r} of backend {name} cannot be started: {reason}.",
-            hint="check `command`, `args` and `cwd`, and that the program is on the PATH of the bridge.",
-        ) from error
-    child = Child(name, process)
+    child = await processes.start(name, launch, environ)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](64)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
@@ -138,44 +57,12 @@ async def open_child(
                 for stream in (write, outgoing, read):
                     stream.close()
                 if child.silent.is_set():
-                    await exited(process, _EXIT_GRACE_S)
-                child.ended_by_us = process.returncode is None
-                await end_tree(process)
+                    await exited(child.process, _EXIT_GRACE_S)
+                child.ended_by_us = child.process.returncode is None
+                await processes.end(child)
                 with anyio.move_on_after(_LAST_WORDS_S):
                     await child.hushed.wait()
             tasks.cancel_scope.cancel()
-
-
-async def end_tree(process: anyio.abc.Process) -> None:
-    """End a child and its process group: close its input, wait, SIGTERM, wait, SIGKILL. Every wait is bounded."""
-    if process.stdin is not None:
-        with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await process.stdin.aclose()
-    if not await exited(process, _EXIT_GRACE_S):
-        _signal_group(process, signal.SIGTERM)
-        await exited(process, _EXIT_GRACE_S)
-    # The leader may be gone while what it started is not, so the group is always swept.
-    _signal_group(process, signal.SIGKILL)
-    await exited(process, _EXIT_GRACE_S)
-    with anyio.move_on_after(_EXIT_GRACE_S):
-        await process.aclose()
-
-
-async def exited(process: anyio.abc.Process, within_s: float) -> bool:
-    """Whether the process ends within that time."""
-    with anyio.move_on_after(within_s):
-        # Not `wait()`: it also waits for the pipes, which a grandchild may hold open.
-        while process.returncode is None:  # noqa: ASYNC110 – see above
-            await anyio.sleep(_POLL_S)
-    return process.returncode is not None
-
-
-def _signal_group(process: anyio.abc.Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)
-        elif process.returncode is None:
-            process.terminate()
 
 
 async def _read_messages(child: Child, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
@@ -262,19 +149,30 @@ async def _write_messages(
 
 
 async def _read_stderr(child: Child) -> None:
+    """Keep the last lines, and log them, though no more a second than anyone could read."""
     stderr = child.process.stderr
     if stderr is None:
         return
     rest = b""
+    second, logged = 0, 0
     with suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
         while True:
             *lines, rest = (rest + await stderr.receive()).split(b"\n")
             rest = rest[-_LINE_LIMIT:]
-            for line in lines:
+            now = int(anyio.current_time())
+            if now != second:
+                second, logged = now, 0
+            # Only what can be kept is looked at: a server may write faster than anything could be made of it.
+            for line in lines[-STDERR_LINES:]:
                 text = line[:_LINE_LIMIT].decode("utf-8", "replace").rstrip()
-                if text:
-                    child.stderr.append(text)
+                if not text:
+                    continue
+                child.stderr.append(text)
+                logged += 1
+                if logged <= _LOGGED_A_SECOND:
                     log.info("stderr", backend=child.name, line=text)
+                elif logged == _LOGGED_A_SECOND + 1:
+                    log.warning("a server writes more to standard error than is logged", backend=child.name)
     if rest.strip():
         child.stderr.append(rest.decode("utf-8", "replace").rstrip())
     child.hushed.set()
