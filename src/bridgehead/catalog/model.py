@@ -172,6 +172,7 @@ class BackendStatus:
         protocol: The MCP revision spoken with it, once known.
         server: Its own name and version, once known.
         stderr: The last lines it wrote to standard error.
+        skipped_lines: How many lines it wrote to standard output that are no messages.
     """
 
     name: str
@@ -183,3 +184,4 @@ class BackendStatus:
     server: str | None = None
     stderr: tuple[str, ...] = ()
     next_try: datetime | None = None
+    skipped_lines: int = 0

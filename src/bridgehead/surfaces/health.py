@@ -112,6 +112,7 @@ def _backend(status: BackendStatus, snapshot: Snapshot, *, trusted: bool) -> dic
         "server": status.server,
         "tools": sum(1 for tool in snapshot.everything.tools.values() if tool.backend == status.name),
         "stale": listing is not None and listing.stale,
+        "skipped_lines": status.skipped_lines,
     }
     if trusted:
         shown["stderr"] = list(status.stderr)

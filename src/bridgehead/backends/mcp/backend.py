@@ -7,7 +7,6 @@ told at once when there is nothing to wait for; a call to a backend that would b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,24 +16,24 @@ from typing import Any
 import anyio
 import anyio.abc
 import anyio.to_thread
-import mcp_types as types
 import structlog
 
+from bridgehead.backends.mcp.changes import Changes
 from bridgehead.backends.mcp.connection import Agreement, Connection, InFlight, NotSent, innermost
 from bridgehead.backends.mcp.facts import Facts
 from bridgehead.backends.mcp.http import SharedPool, open_http
 from bridgehead.backends.mcp.listing import list_everything
 from bridgehead.backends.mcp.parking import ParkingLot
 from bridgehead.backends.mcp.ports import Memory, Shelf
-from bridgehead.backends.mcp.processes import Child, Processes
+from bridgehead.backends.mcp.processes import Processes
 from bridgehead.backends.mcp.rounds import answer_rounds, is_repeatable, params_of, request_meta
 from bridgehead.backends.mcp.sdk import MCPError
 from bridgehead.backends.mcp.sessions import Sessions, askable
 from bridgehead.backends.mcp.starts import Starts, Turn, pause_s
-from bridgehead.backends.mcp.stdio import open_child
+from bridgehead.backends.mcp.stdio import Child, open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
-from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome, as_mapping
+from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome
 from bridgehead.core.errors import BackendFaulty, BackendUnavailable
 
 log = structlog.get_logger(__name__)
@@ -44,8 +43,7 @@ _SHORT_PAUSE_S = 1.0
 """A pause that is worth waiting for, and the least time between two tries that calls have asked for."""
 _PATIENCE_S = 5.0
 """How long a call waits for a start whose forerunners all failed."""
-_SETTLE_S = 0.05
-_LISTEN_AGAIN_S = 1.0
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,12 @@ class McpBackend:
         self._sessions = Sessions(self, idle_limit_s=settings.idle_limit_s)
         self._lot = ParkingLot()
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._watched: Counter[str] = Counter()
-        self._changed = anyio.Event()
-        self._rewatch = anyio.Event()
+        self._changes = Changes(name, surroundings.shelf)
 
     @property
     def status(self) -> BackendStatus:
         """What is known of it now."""
-        child = self._main.child if self._main is not None else None
-        return replace(self._status, stderr=tuple(child.stderr)) if child is not None else self._status
+        return self._with_words(self._main)
 
     async def run_forever(self) -> None:
         """Live until cancelled."""
@@ -131,9 +126,8 @@ class McpBackend:
             self._sessions.close_all()
         self._listing = replace(self._listing, stale=True)
         self._around.shelf.publish(self.name, self._listing)
-        stderr = tuple(self._latest.child.stderr) if self._latest is not None and self._latest.child else ()
-        next_try = self._around.clock.now() + timedelta(seconds=pause)
-        self._report(State.DOWN, cause=cause, stderr=stderr, next_try=next_try)
+        self._status = self._with_words(self._latest)
+        self._report(State.DOWN, cause=cause, next_try=self._around.clock.now() + timedelta(seconds=pause))
         log.warning("backend is down", backend=self.name, cause=cause, next_try_s=round(pause, 1))
         self._wanted = anyio.Event()
         with anyio.move_on_after(pause):
@@ -184,13 +178,18 @@ class McpBackend:
             State.READY,
             cause=None,
             stderr=(),
+            skipped_lines=0,
             protocol=session.protocol_version if session is not None else None,
             server=f"{server.name} {server.version}".strip() if server is not None else None,
         )
         log.info("backend is ready", backend=self.name, tools=len(self._listing.tools), protocol=self._status.protocol)
         async with anyio.create_task_group() as following:
-            following.start_soon(self._follow_lists, connection)
-            following.start_soon(self._listen if connection.is_modern else self._watch_again, connection)
+            following.start_soon(self._changes.follow_lists, lambda: self._list(connection))
+            following.start_soon(self._report_words, connection)
+            if connection.is_modern:
+                following.start_soon(self._changes.listen, connection, self._listing.capabilities)
+            else:
+                following.start_soon(self._changes.watch_again, connection)
             await connection.wait_closed()
             following.cancel_scope.cancel()
         return connection.cause or f"The session with backend {self.name} ended."
@@ -234,7 +233,7 @@ class McpBackend:
 
     async def _begin(self, agreement: Agreement, *, sse: bool = False) -> Connection:
         connection = Connection(self.name, lambda: self._transport(sse=sse), agreement=agreement, capabilities={})
-        connection.on_notification = self._told
+        connection.on_notification = self._changes.told
         self._latest = connection
         await self._start(connection)
         return connection
@@ -252,7 +251,7 @@ class McpBackend:
             capabilities=capabilities,
             opened_for=opened_for,
         )
-        connection.on_notification = self._told
+        connection.on_notification = self._changes.told
         await self._start(connection)
         main = self._main
         if connection.session is not None and main is not None and main.session is not None:
@@ -293,60 +292,6 @@ class McpBackend:
         self._around.shelf.publish(self.name, listing)
         await self._remember(self._around.memory.save, listing)
 
-    async def _told(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take note of what the server announces."""
-        if method == "notifications/resources/updated":
-            self._around.shelf.announce(self.name, str(params.get("uri", "")))
-        elif method.endswith("/list_changed"):
-            self._changed.set()
-
-    async def _follow_lists(self, connection: Connection) -> None:
-        """List again whenever something was announced; a failure to list leaves the last good listing."""
-        while True:
-            await self._changed.wait()
-            await anyio.sleep(_SETTLE_S)
-            self._changed = anyio.Event()
-            try:
-                await self._list(connection)
-            except (MCPError, TimeoutError, BackendUnavailable) as error:
-                log.warning("a changed list could not be read", backend=self.name, cause=str(innermost(error)))
-
-    async def _listen(self, connection: Connection) -> None:
-        """Keep a `subscriptions/listen` stream open with a modern server, where it offers one."""
-        capabilities = self._listing.capabilities
-        offers = any(
-            as_mapping(capabilities.get(part)).get(promise)
-            for part in ("tools", "prompts", "resources")
-            for promise in ("listChanged", "subscribe")
-        )
-        while offers and connection.session is not None:
-            self._rewatch = anyio.Event()
-            try:
-                async with (
-                    connection.session.listen_for_changes(tuple(+self._watched)) as events,
-                    anyio.create_task_group() as waiting,
-                ):
-                    waiting.start_soon(self._cancel_on_rewatch, waiting.cancel_scope)
-                    async for event in events:
-                        uri = getattr(event, "uri", None)
-                        if uri is None:
-                            self._changed.set()
-                        else:
-                            self._around.shelf.announce(self.name, str(uri))
-                    waiting.cancel_scope.cancel()
-            except Exception as error:  # noqa: BLE001 – whatever ended the stream, it is opened again
-                reason = innermost(error)
-                if isinstance(reason, MCPError) and reason.code == types.METHOD_NOT_FOUND:
-                    return
-                log.info("the stream of changes was lost", backend=self.name, cause=str(reason))
-                await anyio.sleep(_LISTEN_AGAIN_S)
-                # What changed while nobody listened is not told again, so look once.
-                self._changed.set()
-
-    async def _cancel_on_rewatch(self, scope: anyio.CancelScope) -> None:
-        await self._rewatch.wait()
-        scope.cancel()
-
     # --- calls
 
     async def run(self, call: Call) -> Outcome:
@@ -361,7 +306,7 @@ class McpBackend:
 
     async def _run_on(self, main: Connection, call: Call) -> Outcome:
         if call.method in (Method.SUBSCRIBE, Method.UNSUBSCRIBE):
-            return await self._subscribe(call, main)
+            return await self._changes.subscribe(call, main, self._settings.timeout_s)
         asked_in_the_middle = not main.is_modern and call.channel.era is Era.MODERN
         if asked_in_the_middle and self._tasks is not None and (call.state or askable(call.channel.capabilities)):
             return await self._lot.run(call, self._tasks, lambda channel: self._send(call, main, channel))
@@ -420,38 +365,22 @@ class McpBackend:
         when = f"in {left_s:.0f} s" if left_s > _SHORT_PAUSE_S else "now"
         return BackendUnavailable(f"{cause} It is tried again {when}.", hint=hint)
 
-    async def _subscribe(self, call: Call, main: Connection) -> Outcome:
-        """Count who watches a resource; the server is told of the first and the last."""
-        params = params_of(call)
-        uri = str(params["uri"])
-        before = self._watched[uri]
-        after = max(0, before + (1 if call.method is Method.SUBSCRIBE else -1))
-        if bool(before) == bool(after):
-            self._watched[uri] = after
-            return Outcome({})
-        if main.is_modern:
-            self._watched[uri] = after
-            self._rewatch.set()
-            return Outcome({})
-        meta = request_meta(call, call.channel, modern=False)
-        flight = InFlight(call.channel)
-        outcome = await main.run(call.method, params, flight=flight, timeout_s=self._settings.timeout_s, meta=meta)
-        self._watched[uri] = max(0, self._watched[uri] + after - before)
-        return outcome
-
-    async def _watch_again(self, connection: Connection) -> None:
-        """Tell a legacy server of the resources that its forerunner was told of, and look at each, since it was away."""
-        for uri in +self._watched:
-            session = connection.session
-            try:
-                if session is not None:
-                    await session.request(Method.SUBSCRIBE, {"uri": uri})
-            except MCPError as error:
-                log.warning("a resource can no longer be watched", backend=self.name, uri=uri, cause=str(error))
-            else:
-                self._around.shelf.announce(self.name, uri)
-
     # --- memory and status
+
+    async def _report_words(self, connection: Connection) -> None:
+        """Keep in its status what a server writes beside its answers."""
+        while True:
+            await anyio.sleep(_LOOK_S)
+            status = self._with_words(connection)
+            if status != self._status:
+                self._status = status
+                self._around.shelf.report(status)
+
+    def _with_words(self, connection: Connection | None) -> BackendStatus:
+        child = connection.child if connection is not None else None
+        if child is None:
+            return self._status
+        return replace(self._status, stderr=tuple(child.stderr), skipped_lines=child.skipped_lines)
 
     async def _recall(self) -> None:
         memory = self._around.memory

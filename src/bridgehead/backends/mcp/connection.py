@@ -21,8 +21,8 @@ import httpx2
 import mcp_types as types
 import structlog
 
-from bridgehead.backends.mcp.processes import Child, exited
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
+from bridgehead.backends.mcp.stdio import Child
 from bridgehead.core import Channel, Outcome, as_mapping, new_id
 from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
 
@@ -237,8 +237,8 @@ class Connection:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                await child.silent.wait()
-                await exited(child.process, _REAP_S)
+                await child.ends()
+                await child.exits(_REAP_S)
                 self.close(self._how_it_ended())
 
             tasks.start_soon(watch)
@@ -352,7 +352,7 @@ class Connection:
         """That the session is over, which it may not have been told yet."""
         if not self._over.is_set():
             if self.child is not None:
-                await exited(self.child.process, _REAP_S)
+                await self.child.exits(_REAP_S)
             self.close(self._how_it_ended())
         cause = self.cause or f"Backend {self.name} is not connected."
         return NotSent(f"{cause} The call was not sent.", hint="send it again.")
@@ -364,7 +364,7 @@ class Connection:
         forgotten = self.child is None and error.message == "Session terminated"
         if session is None or session.is_closed or self._over.is_set() or forgotten:
             if self.child is not None:
-                await exited(self.child.process, _REAP_S)
+                await self.child.exits(_REAP_S)
             cause = self._how_it_ended()
             self.close(cause)
             last = f" Its last words: {self.child.stderr[-1]}" if self.child is not None and self.child.stderr else ""
@@ -388,7 +388,7 @@ class Connection:
             return leaf
         if self.child is not None:
             if self.child.silent.is_set():
-                await exited(self.child.process, _REAP_S)
+                await self.child.exits(_REAP_S)
             if self.child.exit_cause is not None:
                 return BackendUnavailable(self._how_it_ended(), details={"exited": True})
         if isinstance(leaf, TimeoutError):

@@ -2,29 +2,25 @@
 
 A child gets a session and process group of its own, a minimal environment, and a mark in it. It is ended by closing its input,
 then SIGTERM, then SIGKILL, each to all its kin, and every wait is bounded. Should the bridge itself be killed, the system
-kills the children (Linux, with `setpriv`), their input ends, and the next bridge sweeps up what is left by its records.
+kills the children (Linux), their input ends, and the next bridge sweeps up what is left by its records.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import secrets
-import shutil
 import signal
-import subprocess
 import sys
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import DEVNULL
+from typing import Any, Protocol, TypeVar
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 import structlog
 
@@ -61,47 +57,58 @@ BASE_ENVIRONMENT = (
 DEPTH_VARIABLE = "BRIDGEHEAD_DEPTH"
 """How many bridges a process runs under; set for children, so that a bridge knows that it is one."""
 
-STDERR_LINES = 20
 _EXIT_GRACE_S = 2.0
 _REST_GRACE_S = 0.5
 _POLL_S = 0.02
 _KILL_ROUNDS = 10
 _REAP_EVERY_S = 5.0
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_CLOSE_RANGE_CLOEXEC = 4
+_FIRST_FILE, _LAST_FILE = 3, 0x7FFFFFFF
 _TERM = signal.SIGTERM
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class Child:
-    """A running server process."""
-
-    name: str
-    process: anyio.abc.Process
-    mark: str = ""
-    """What it and all that it starts have in their environment."""
-    record: Path | None = None
-    """The file in which it is on record."""
-    stderr: deque[str] = field(default_factory=lambda: deque[str](maxlen=STDERR_LINES))
-    skipped_lines: int = 0
-    silent: anyio.Event = field(default_factory=anyio.Event)
-    """Set when standard output has ended: nothing more will come."""
-    hushed: anyio.Event = field(default_factory=anyio.Event)
-    """Set when standard error has ended too: its last words are known."""
-    ended_by_us: bool = False
-    """Whether it still ran when the bridge began to end it, so that how it ended says nothing of it."""
+class Leader(Protocol):
+    """A process that was started, as whoever started it holds it."""
 
     @property
-    def exit_cause(self) -> str | None:
-        """How it ended, in a few words, or None while it runs."""
-        code = self.process.returncode
-        if code is None or self.ended_by_us:
-            return None
-        if code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
-        return f"exited with code {code}"
+    def pid(self) -> int:
+        """Its number, which is that of its group and session too."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended; None while it runs."""
+        ...
+
+    def close_input(self) -> None:
+        """Close its standard input, by which a server knows that it is to end."""
+        ...
+
+    async def exits(self, within_s: float) -> bool:
+        """Whether it ends within that time, whoever may still hold its pipes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How to start a process: the command, and what else `subprocess_exec` of the loop is to be told."""
+
+    command: Sequence[str]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    mark: str
+    record: Path | None
+
+
+Started = TypeVar("Started", bound=Leader)
 
 
 class Processes:
@@ -116,7 +123,7 @@ class Processes:
         self._records = records
         self._run = secrets.token_hex(8)
         self._count = 0
-        self._running: dict[int, Child] = {}
+        self._running: dict[int, _Known] = {}
         self._swept = anyio.Event()
         if records is None:
             self._swept.set()
@@ -131,8 +138,14 @@ class Processes:
             await anyio.sleep(_REAP_EVERY_S)
             self._reap()
 
-    async def start(self, name: str, launch: StdioLaunch, environ: Mapping[str, str]) -> Child:
-        """Start a server.
+    async def start(
+        self,
+        name: str,
+        launch: StdioLaunch,
+        environ: Mapping[str, str],
+        spawn: Callable[[Start], Awaitable[Started]],
+    ) -> Started:
+        """Have `spawn` start a server, and keep account of it.
 
         Raises:
             BackendUnavailable: The command cannot be started.
@@ -143,17 +156,17 @@ class Processes:
         env = {key: environ[key] for key in BASE_ENVIRONMENT if key in environ}
         env |= {key: secret.reveal() for key, secret in launch.env.items()}
         env |= {DEPTH_VARIABLE: str(int(environ.get(DEPTH_VARIABLE, "0")) + 1), MARK_VARIABLE: mark}
+        options: dict[str, Any] = {"cwd": launch.cwd, "env": env, "start_new_session": True}
+        after_fork = _after_fork()
+        if after_fork is not None:
+            options["preexec_fn"] = after_fork
         try:
-            _find(launch, env)
-            command = [*await anyio.to_thread.run_sync(_dies_with_us), launch.command, *launch.args]
             # Not to be interrupted: a process that was started and is not known would be nobody's to end.
             with anyio.CancelScope(shield=True):
-                process = await anyio.open_process(
-                    command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=launch.cwd, env=env, start_new_session=True
-                )
-                child = Child(name, process, mark)
-                self._running[process.pid] = child
-                child.record = await anyio.to_thread.run_sync(self._keep, name, process.pid, mark)
+                child = await spawn(Start((launch.command, *launch.args), options))
+                self._running[child.pid] = _Known(mark, None)
+                record = await anyio.to_thread.run_sync(self._keep, name, child.pid, mark)
+                self._running[child.pid] = _Known(mark, record)
                 return child
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -163,34 +176,30 @@ class Processes:
             ) from error
         raise AssertionError("a scope that nobody cancels was cancelled")
 
-    async def end(self, child: Child) -> None:
+    async def end(self, child: Leader) -> None:
         """End a child and all its kin: close its input, wait, SIGTERM, wait, SIGKILL. Every wait is bounded."""
-        process = child.process
-        if process.stdin is not None:
-            with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                await process.stdin.aclose()
-        if not await exited(process, _EXIT_GRACE_S):
-            await _signal_kin(child, _TERM)
-            await exited(process, _EXIT_GRACE_S)
+        known = self._running[child.pid]
+        child.close_input()
+        if not await child.exits(_EXIT_GRACE_S):
+            await _signal_kin(child, known.mark, _TERM)
+            await child.exits(_EXIT_GRACE_S)
         # The leader may be gone while what it started is not.
-        await self._end_rest(child)
-        await exited(process, _EXIT_GRACE_S)
-        with anyio.move_on_after(_EXIT_GRACE_S):
-            await process.aclose()
-        self._running.pop(process.pid, None)
-        if child.record is not None:
+        await self._end_rest(child, known.mark)
+        await child.exits(_EXIT_GRACE_S)
+        self._running.pop(child.pid, None)
+        if known.record is not None:
             with suppress(OSError):
-                await anyio.Path(child.record).unlink()
+                await anyio.Path(known.record).unlink()
         self._reap()
 
-    async def _end_rest(self, child: Child) -> None:
-        if child.process.returncode is not None and await _signal_kin(child, _TERM):
+    async def _end_rest(self, child: Leader, mark: str) -> None:
+        if child.returncode is not None and await _signal_kin(child, mark, _TERM):
             with anyio.move_on_after(_REST_GRACE_S):
-                while await _kin(child):  # noqa: ASYNC110 – nobody is told of the end of others' children
+                while await _kin(child, mark):  # noqa: ASYNC110 – nobody is told of the end of others' children
                     await anyio.sleep(_POLL_S)
         for _ in range(_KILL_ROUNDS):
             # Again and again, since what is about to be killed may just be starting another.
-            if not await _signal_kin(child, _KILL):
+            if not await _signal_kin(child, mark, _KILL):
                 return
             self._reap()
             await anyio.sleep(_POLL_S)
@@ -232,72 +241,50 @@ def adopt_orphans() -> None:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-async def exited(process: anyio.abc.Process, within_s: float) -> bool:
-    """Whether the process ends within that time."""
-    with anyio.move_on_after(within_s):
-        # Not `wait()`: it also waits for the pipes, which a grandchild may hold open.
-        while process.returncode is None:  # noqa: ASYNC110 – see above
-            await anyio.sleep(_POLL_S)
-    return process.returncode is not None
-
-
 @cache
-def _dies_with_us() -> tuple[str, ...]:
-    """What a command is put behind so that the system kills it when this process ends, however it ends.
+def _after_fork() -> Callable[[], None] | None:
+    """What a child does before it becomes the server (Linux).
 
-    A program and not a function between fork and exec, which is not safe in a process with threads.
-    """
-    setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
-    if setpriv is None:
-        return ()
-    prefix = (setpriv, "--pdeathsig", "KILL", "--")
-    try:
-        tried = subprocess.run([*prefix, setpriv, "--version"], capture_output=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return prefix if tried.returncode == 0 else ()
+    It has the system kill it when this process ends, however that ends. And it keeps files to itself: the loop lets a child
+    inherit its own ends of the pipes a second time, and whatever a server starts would hold them open after it.
 
-
-def _find(launch: StdioLaunch, env: Mapping[str, str]) -> None:
-    """See that there is such a program, since what stands before it on the command line would hide that there is none.
-
-    Raises:
-        OSError: There is none, or it cannot be run.
+    Two calls of the C library through pointers found beforehand, the interpreter's lock held throughout: nothing that another
+    thread may have locked at the moment of the fork. The loop runs in the thread that forks and lives as long as the process,
+    which the death signal is bound to.
     """
     if sys.platform != "linux":
-        return
-    there = Path(launch.command)
-    if there.name != launch.command:
-        there = Path(launch.cwd or ".") / there
-        if there.is_file() and os.access(there, os.X_OK):
-            return
-        number = errno.EACCES if there.exists() else errno.ENOENT
-        raise OSError(number, os.strerror(number))
-    if shutil.which(launch.command, path=env.get("PATH", os.defpath)) is None:
-        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return None
+    library = ctypes.PyDLL(None)
+    prctl, close_range = library.prctl, getattr(library, "close_range", None)
+
+    def after_fork() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if close_range is not None:
+            close_range(_FIRST_FILE, _LAST_FILE, _CLOSE_RANGE_CLOEXEC)
+
+    return after_fork
 
 
-async def _kin(child: Child) -> list[Seen]:
+async def _kin(child: Leader, mark: str) -> list[Seen]:
     """The living processes that belong to a child; none where the system does not tell."""
-    return await anyio.to_thread.run_sync(kin_of, child.mark, child.process.pid) if KNOWS_KIN else []
+    return await anyio.to_thread.run_sync(kin_of, mark, child.pid) if KNOWS_KIN else []
 
 
-async def _signal_kin(child: Child, number: signal.Signals) -> bool:
+async def _signal_kin(child: Leader, mark: str, number: signal.Signals) -> bool:
     """Signal a child and all its kin; whether there was anybody to signal."""
     if KNOWS_KIN:
-        kin = await _kin(child)
+        kin = await _kin(child, mark)
         _signal(kin, number)
         return bool(kin)
-    process = child.process
     if sys.platform == "win32":
-        if process.returncode is None:
+        if child.returncode is None:
             force = ["/F"] if number == _KILL else []
             await anyio.run_process(
-                ["taskkill", "/PID", str(process.pid), "/T", *force], stdout=DEVNULL, stderr=DEVNULL, check=False
+                ["taskkill", "/PID", str(child.pid), "/T", *force], stdout=DEVNULL, stderr=DEVNULL, check=False
             )
-        return process.returncode is None
+        return child.returncode is None
     try:
-        os.killpg(process.pid, number)
+        os.killpg(child.pid, number)
     except (ProcessLookupError, PermissionError):
         return False
     return True

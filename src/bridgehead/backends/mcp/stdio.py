@@ -6,19 +6,26 @@ counted. Chunks are joined as bytes, so that a character may be split anywhere.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+import signal
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from subprocess import PIPE
 from typing import Any
 
 import anyio
+import anyio.abc
 import mcp_types as types
 import orjson
 import structlog
+from anyio._core._eventloop import get_async_backend
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from bridgehead.backends.mcp.processes import STDERR_LINES, Child, Processes, exited
+from bridgehead.backends.mcp.processes import Processes, Start
 from bridgehead.config import StdioLaunch
 from bridgehead.core import as_mapping
 from bridgehead.core.json import dumps
@@ -27,8 +34,84 @@ _LINE_LIMIT = 2_000
 _LOGGED_A_SECOND = 100
 _EXIT_GRACE_S = 2.0
 _LAST_WORDS_S = 0.2
+_LAST_ANSWERS_S = 0.5
 
 log = structlog.get_logger(__name__)
+
+
+STDERR_LINES = 20
+
+
+@dataclass(slots=True)
+class Child:
+    """A running server process. Implements the processes' `Leader`."""
+
+    name: str
+    process: anyio.abc.Process
+    stderr: deque[str] = field(default_factory=lambda: deque[str](maxlen=STDERR_LINES))
+    skipped_lines: int = 0
+    silent: anyio.Event = field(default_factory=anyio.Event)
+    """Set when standard output has ended: nothing more will come."""
+    hushed: anyio.Event = field(default_factory=anyio.Event)
+    """Set when standard error has ended too: its last words are known."""
+    ended_by_us: bool = False
+    """Whether it still ran when the bridge began to end it, so that how it ended says nothing of it."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended; None while it runs."""
+        return self.process.returncode
+
+    @property
+    def exit_cause(self) -> str | None:
+        """How it ended, in a few words, or None while it runs."""
+        code = self.process.returncode
+        if code is None or self.ended_by_us:
+            return None
+        if code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"exited with code {code}"
+
+    def close_input(self) -> None:
+        """Close its standard input."""
+        if self._writer is not None:
+            self._writer.close()
+
+    async def exits(self, within_s: float) -> bool:
+        """Whether it ends within that time."""
+        with anyio.move_on_after(within_s):
+            await self.process.wait()
+        return self.returncode is not None
+
+    async def ends(self) -> None:
+        """Return once it has ended or has closed its output: either way no answer will come."""
+        async with anyio.create_task_group() as first:
+
+            async def when(event: Callable[[], Awaitable[object]]) -> None:
+                await event()
+                first.cancel_scope.cancel()
+
+            first.start_soon(when, self.silent.wait)
+            first.start_soon(when, self.process.wait)
+        # One that has ended may have said something before, and what it started may hold its output open.
+        with anyio.move_on_after(_LAST_ANSWERS_S):
+            await self.silent.wait()
+
+    async def stops_reading(self) -> None:
+        """Return once it no longer reads its input, which may show only when something is written to it."""
+        if self._writer is not None:
+            with suppress(OSError):
+                await self._writer.wait_closed()
+
+    @property
+    def _writer(self) -> asyncio.StreamWriter | None:
+        """What is behind anyio's stream, which alone is told that the other end was closed."""
+        return getattr(self.process.stdin, "_stream", None)
 
 
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -43,13 +126,22 @@ async def open_child(
     Raises:
         BackendUnavailable: The command cannot be started.
     """
-    child = await processes.start(name, launch, environ)
+
+    async def spawn(start: Start) -> Child:
+        # `anyio.open_process` does not hand every option on.
+        process = await get_async_backend().open_process(
+            start.command, stdin=PIPE, stdout=PIPE, stderr=PIPE, **start.options
+        )
+        return Child(name, process)
+
+    child = await processes.start(name, launch, environ, spawn)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](64)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_read_messages, child, incoming)
         tasks.start_soon(_write_messages, child, outgoing, incoming)
         tasks.start_soon(_read_stderr, child)
+        tasks.start_soon(_end_with_its_input, child, incoming)
         try:
             yield (read, write), child
         finally:
@@ -57,9 +149,11 @@ async def open_child(
                 for stream in (write, outgoing, read):
                     stream.close()
                 if child.silent.is_set():
-                    await exited(child.process, _EXIT_GRACE_S)
-                child.ended_by_us = child.process.returncode is None
+                    await child.exits(_EXIT_GRACE_S)
+                child.ended_by_us = child.returncode is None
                 await processes.end(child)
+                with anyio.move_on_after(_EXIT_GRACE_S):
+                    await child.process.aclose()
                 with anyio.move_on_after(_LAST_WORDS_S):
                     await child.hushed.wait()
             tasks.cancel_scope.cancel()
@@ -146,6 +240,15 @@ async def _write_messages(
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         # The child no longer reads. Ending the other direction makes every pending call fail now, not at its deadline.
         incoming.close()
+
+
+async def _end_with_its_input(child: Child, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    """End the session of a child that no longer reads, since what is written to it would be waited for in vain."""
+    await child.stops_reading()
+    # One that has just ended may have said something before, which is still to be read.
+    with anyio.move_on_after(_LAST_ANSWERS_S):
+        await child.silent.wait()
+    incoming.close()
 
 
 async def _read_stderr(child: Child) -> None:
