@@ -104,12 +104,13 @@ class Changes:
         uri = str(params["uri"])
         change = 1 if call.method is Method.SUBSCRIBE else -1
         before = self._watched[uri]
+        matters = bool(before) != bool(max(0, before + change))
         outcome = Outcome({})
-        if not main.is_modern and bool(before) != bool(max(0, before + change)):
+        if matters and not main.is_modern:
             meta = request_meta(call, call.channel, modern=False)
             flight = InFlight(call.channel)
             outcome = await main.run(call.method, params, flight=flight, timeout_s=timeout_s, meta=meta)
         self._watched[uri] = max(0, self._watched[uri] + change)
-        if main.is_modern:
+        if matters and main.is_modern:
             self._rewatch.set()
         return outcome

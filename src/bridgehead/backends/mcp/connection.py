@@ -279,6 +279,9 @@ class Connection:
                     )
                 return Outcome(answered, is_error=answered.get("isError") is True)
         except MCPError as error:
+            if isinstance(error.__context__, anyio.BrokenResourceError | anyio.ClosedResourceError):
+                # Nobody took the request from the session any more, let alone wrote it.
+                raise await self._not_sent() from error
             raise await self._failure(error) from error
         finally:
             self._in_flight.discard(flight)

@@ -105,8 +105,9 @@ class Child:
     async def stops_reading(self) -> None:
         """Return once it no longer reads its input, which may show only when something is written to it."""
         if self._writer is not None:
-            with suppress(OSError):
-                await self._writer.wait_closed()
+            # Shielded, since to cancel the wait would cancel what everyone is told by.
+            closed = asyncio.gather(self._writer.wait_closed(), return_exceptions=True)
+            await asyncio.shield(closed)
 
     @property
     def _writer(self) -> asyncio.StreamWriter | None:
