@@ -24,7 +24,15 @@ from starlette.requests import Request
 
 from bridgehead import __version__
 from bridgehead.backends.builtin import BuiltinBackend
-from bridgehead.backends.mcp import DEPTH_VARIABLE, McpBackend, SharedPool, Surroundings
+from bridgehead.backends.mcp import (
+    DEPTH_VARIABLE,
+    McpBackend,
+    Processes,
+    SharedPool,
+    Starts,
+    Surroundings,
+    adopt_orphans,
+)
 from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State
 from bridgehead.config import (
     BackendSettings,
@@ -56,6 +64,7 @@ _KEY_BYTES = 32
 _ADDRESS_FILE = "address"
 _START_S = 30.0
 _LOOK_S = 0.5
+_CHILDREN = "children"
 
 
 class CountingGate:
@@ -153,7 +162,10 @@ async def running(
     shelf = SqlShelf(engine, clock)
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
-    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ, fast_lane=settings.server.fast_lane)
+    processes = Processes(state_dir / _CHILDREN)
+    starts = Starts(settings.server.parallel_starts)
+    lane = settings.server.fast_lane
+    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ, processes, starts, fast_lane=lane)
     backends = _backends(settings, around, own_url)
     builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
     catalog.publish(BUILTIN, builtin.listing())
@@ -178,6 +190,7 @@ async def running(
     inside = Inside(catalog, gate, seal, instructions, clock)
     try:
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(processes.run_forever)
             for backend in backends.values():
                 tasks.start_soon(backend.run_forever)
             try:
@@ -297,6 +310,7 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
             hint="use 127.0.0.1, and a tunnel that ends on this machine.",
         )
     configure_logs(settings.server.log_level)
+    adopt_orphans()
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
     with claim(state_dir):
@@ -347,6 +361,7 @@ async def _spare_memory(catalog: Catalog) -> None:
 def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
     configure_logs(settings.server.log_level)
+    adopt_orphans()
 
     async def main(stop: anyio.Event) -> None:
         async with running(settings, state_dir, os.environ) as bridge, anyio.create_task_group() as tasks:

@@ -167,10 +167,12 @@ class BackendStatus:
         state: Where it is in its life.
         since: When it came into that state.
         cause: Why, in one sentence, where it is not ready.
+        next_try: When it is started again, where it is down.
         restarts: How often it was started again since the bridge came up.
         protocol: The MCP revision spoken with it, once known.
         server: Its own name and version, once known.
         stderr: The last lines it wrote to standard error.
+        skipped_lines: How many lines it wrote to standard output that are no messages.
     """
 
     name: str
@@ -181,3 +183,5 @@ class BackendStatus:
     protocol: str | None = None
     server: str | None = None
     stderr: tuple[str, ...] = ()
+    next_try: datetime | None = None
+    skipped_lines: int = 0

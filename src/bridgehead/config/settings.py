@@ -67,6 +67,7 @@ class ServerSettings(_Table):
         allowed_origins: Browser origins that may call.
         ungrouped: Whether tools that are in no group are visible.
         fast_lane: Off: every call goes through the MCP SDK, which costs several times as much and gives the same answers.
+        parallel_starts: How many backends may be starting at one time; the others wait for their turn.
     """
 
     host: Text = "127.0.0.1"
@@ -76,6 +77,7 @@ class ServerSettings(_Table):
     max_body_bytes: Count = 16 * MIB
     shutdown_grace_s: Grace = 10.0
     ungrouped: Literal["show", "hide"] = "show"
+    parallel_starts: Count = 8
     log_level: LogLevel = "info"
     fast_lane: Switch = True
 
@@ -108,6 +110,10 @@ class BackendSettings(_Table):
         transport: For `url` only; `auto` tries Streamable HTTP first.
         namespace: Whether tools are shown as `{backend}__{tool}` or under their own names.
         tool_timeouts_s: Seconds by original tool name, where `timeout_s` does not fit.
+        max_timeout_s: How long a call may take that reports progress, each report of which gives it its time anew; 0: progress
+            gives no more time.
+        sharing: `per-caller` gives every caller a session with the server, and a process where it is a program, of its own.
+        idle_limit_s: How long a session besides the shared one is kept without a call.
         concurrency: Calls in flight; None: `limits.backend_concurrency`.
         result_bytes: Largest result handed on whole; None: `limits.result_bytes`.
         max_message_bytes: Largest message taken from the server; a larger one fails the call that it answers, and no other.
@@ -127,6 +133,9 @@ class BackendSettings(_Table):
     start_timeout_s: Seconds = 60.0
     timeout_s: Seconds = 30.0
     tool_timeouts_s: Mapping[str, Seconds] = Field(default_factory=dict[str, float])
+    max_timeout_s: Grace = 600.0
+    sharing: Literal["shared", "per-caller"] = "shared"
+    idle_limit_s: Seconds = 600.0
     concurrency: Count | None = None
     result_bytes: Count | None = None
     max_message_bytes: Count = 64 * MIB

@@ -106,11 +106,13 @@ def _backend(status: BackendStatus, snapshot: Snapshot, *, trusted: bool) -> dic
         "state": status.state.value,
         "cause": status.cause,
         "since": status.since.isoformat(),
+        "next_try": status.next_try.isoformat() if status.next_try is not None else None,
         "restarts": status.restarts,
         "protocol": status.protocol,
         "server": status.server,
         "tools": sum(1 for tool in snapshot.everything.tools.values() if tool.backend == status.name),
         "stale": listing is not None and listing.stale,
+        "skipped_lines": status.skipped_lines,
     }
     if trusted:
         shown["stderr"] = list(status.stderr)

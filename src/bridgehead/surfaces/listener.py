@@ -188,7 +188,9 @@ def listen(host: str, port: int) -> Listener:
 
 
 def run_until_signalled(main: Callable[[anyio.Event], Awaitable[None]]) -> int:
-    """Run `main` with an event that SIGINT and SIGTERM set; a second signal ends the process at once.
+    """Run `main` with an event that SIGINT and SIGTERM set.
+
+    A second signal cancels `main`, which then only cleans up; a third ends the process at once.
 
     Returns:
         The exit code: 0, since being told to stop is no failure.
@@ -200,7 +202,7 @@ def run_until_signalled(main: Callable[[anyio.Event], Awaitable[None]]) -> int:
     async def supervise() -> None:
         async with anyio.create_task_group() as tasks:
             stop = anyio.Event()
-            tasks.start_soon(_watch_signals, stop)
+            tasks.start_soon(_watch_signals, stop, tasks.cancel_scope)
             await main(stop)
             tasks.cancel_scope.cancel()
 
@@ -216,9 +218,12 @@ def run_until_signalled(main: Callable[[anyio.Event], Awaitable[None]]) -> int:
     return 0
 
 
-async def _watch_signals(stop: anyio.Event) -> None:
+async def _watch_signals(stop: anyio.Event, everything: anyio.CancelScope) -> None:
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for number in signals:
+            if stop.is_set():
+                log.warning("stopping at once; calls that run are given up", signal=number.name)
+                everything.cancel()
+                break
             log.info("stopping", signal=number.name)
             stop.set()
-            break

@@ -2,6 +2,7 @@
 
 from bridgehead.backends.mcp.backend import McpBackend, Surroundings
 from bridgehead.backends.mcp.http import SharedPool
-from bridgehead.backends.mcp.stdio import DEPTH_VARIABLE
+from bridgehead.backends.mcp.processes import DEPTH_VARIABLE, Processes, adopt_orphans
+from bridgehead.backends.mcp.starts import Starts
 
-__all__ = ["DEPTH_VARIABLE", "McpBackend", "SharedPool", "Surroundings"]
+__all__ = ["DEPTH_VARIABLE", "McpBackend", "Processes", "SharedPool", "Starts", "Surroundings", "adopt_orphans"]

@@ -1,47 +1,51 @@
 """One configured MCP server: started, listed, watched, started again, and called.
 
-Its life is one loop: open the main session, list everything, publish, follow changes until the session ends, wait a little
-longer after each failure in a row, and again. Callers wait for a start that is under way, and are told at once when there is
-nothing to wait for.
+Its life is one loop: wait for a turn to start, open the main session, list everything, publish, follow changes until the
+session ends, wait a little longer after each failure in a row, and again. Callers wait for a start that is under way, and are
+told at once when there is nothing to wait for; a call to a backend that would be left alone for long has it tried again.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.to_thread
-import mcp_types as types
 import structlog
 
-from bridgehead.backends.mcp.connection import Agreement, Connection, InFlight, innermost
+from bridgehead.backends.mcp.changes import Changes
+from bridgehead.backends.mcp.connection import Agreement, Connection, NotSent, innermost
 from bridgehead.backends.mcp.facts import Facts
 from bridgehead.backends.mcp.http import SharedPool, open_http
+from bridgehead.backends.mcp.in_flight import InFlight
 from bridgehead.backends.mcp.listing import list_everything
 from bridgehead.backends.mcp.parking import ParkingLot
 from bridgehead.backends.mcp.pipe import Pipe
 from bridgehead.backends.mcp.ports import Memory, Shelf
-from bridgehead.backends.mcp.rounds import answer_rounds, params_of, request_meta
+from bridgehead.backends.mcp.processes import Processes
+from bridgehead.backends.mcp.rounds import answer_rounds, is_repeatable, params_of, request_meta
 from bridgehead.backends.mcp.sdk import MCPError
 from bridgehead.backends.mcp.sessions import Sessions, askable
+from bridgehead.backends.mcp.starts import Starts, Turn, pause_s
 from bridgehead.backends.mcp.stdio import open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
-from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome, as_mapping
+from bridgehead.core import Call, Channel, Clock, Era, Method, Outcome
 from bridgehead.core.errors import BackendFaulty, BackendUnavailable
 
 log = structlog.get_logger(__name__)
 
-_FIRST_PAUSE_S = 0.2
-_LONGEST_PAUSE_S = 30.0
 _STABLE_AFTER_S = 10.0
-_SETTLE_S = 0.05
-_LISTEN_AGAIN_S = 1.0
+_SHORT_PAUSE_S = 1.0
+"""A pause that is worth waiting for, and the least time between two tries that calls have asked for."""
+_PATIENCE_S = 5.0
+"""How long a call waits for a start whose forerunners all failed."""
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Surroundings:
     pool: SharedPool
     clock: Clock
     environ: Mapping[str, str]
+    processes: Processes = field(default_factory=Processes)
+    starts: Starts = field(default_factory=Starts)
     fast_lane: bool = True
 
 
@@ -77,95 +83,119 @@ class McpBackend:
         self._status = BackendStatus(name, State.STARTING, surroundings.clock.now())
         self._listing = Listing()
         self._main: Connection | None = None
+        self._ready_since = 0.0
         self._latest: Connection | None = None
         """The last main session that was begun, whatever came of it."""
-        self._settled = anyio.Event()
-        self._sessions = Sessions(self)
+        self._reported = anyio.Event()
+        """Set, and replaced, with every change of state."""
+        self._failures = 0
+        """Failures in a row."""
+        self._returning = False
+        """Whether it was ready until now, and will be tried again at once."""
+        self._next_try = 0.0
+        self._asked_for_try = 0.0
+        self._wanted = anyio.Event()
+        self._sessions = Sessions(self, idle_limit_s=settings.idle_limit_s)
         self._lot = ParkingLot()
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._watched: Counter[str] = Counter()
-        self._changed = anyio.Event()
-        self._rewatch = anyio.Event()
+        self._changes = Changes(name, surroundings.shelf)
 
     @property
     def status(self) -> BackendStatus:
         """What is known of it now."""
-        child = self._main.child if self._main is not None else None
-        return replace(self._status, stderr=tuple(child.stderr)) if child is not None else self._status
+        return self._with_words(self._main)
 
     async def run_forever(self) -> None:
         """Live until cancelled."""
         self._around.shelf.report(self._status)
         await self._recall()
-        failures = 0
         async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._sessions.end_idle_forever)
             while True:
-                began = self._around.clock.monotonic()
-                cause, connection = await self._supervised_life()
-                stable = connection is not None and self._around.clock.monotonic() - began >= _STABLE_AFTER_S
-                failures = 0 if stable else failures + 1
-                pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** max(0, failures - 1))
-                self._main = None
-                self._sessions.close_all()
-                self._listing = replace(self._listing, stale=True)
-                self._around.shelf.publish(self.name, self._listing)
-                stderr = tuple(self._latest.child.stderr) if self._latest is not None and self._latest.child else ()
-                self._report(State.DOWN, cause=cause, stderr=stderr)
-                log.warning("backend is down", backend=self.name, cause=cause, next_try_s=pause_s)
-                self._settled.set()
-                await anyio.sleep(pause_s)
-                self._settled = anyio.Event()
-                self._report(State.STARTING, restarts=self._status.restarts + 1)
+                await self._pause(await self._supervised_life())
 
-    async def _supervised_life(self) -> tuple[str, Connection | None]:
-        """One life, whose failures of whatever kind are this backend's alone."""
+    async def _pause(self, cause: str) -> None:
+        """Take note of the end of a life, and wait until the next may begin."""
+        now = self._around.clock.monotonic()
+        lost = self._main is not None
+        stable = lost and now - self._ready_since >= _STABLE_AFTER_S
+        self._failures = 1 if stable else self._failures + 1
+        pause = pause_s(self._failures)
+        self._next_try = now + pause
+        self._returning = lost and pause <= _SHORT_PAUSE_S
+        self._main = None
+        if not isinstance(self._launch, StdioLaunch):
+            # Sessions with a program each have a process of their own, which lives on.
+            self._sessions.close_all()
+        self._listing = replace(self._listing, stale=True)
+        self._around.shelf.publish(self.name, self._listing)
+        self._status = self._with_words(self._latest)
+        self._report(State.DOWN, cause=cause, next_try=self._around.clock.now() + timedelta(seconds=pause))
+        log.warning("backend is down", backend=self.name, cause=cause, next_try_s=round(pause, 1))
+        self._wanted = anyio.Event()
+        with anyio.move_on_after(pause):
+            await self._wanted.wait()
+        self._report(State.STARTING, restarts=self._status.restarts + 1, next_try=None)
+
+    async def _supervised_life(self) -> str:
+        """One life, whose failures of whatever kind are this backend's alone; why it ended."""
         try:
             return await self._one_life()
         except Exception as error:
             log.exception("backend failed in a way that nobody foresaw", backend=self.name)
-            return f"Backend {self.name} failed unexpectedly ({type(innermost(error)).__name__}); the log has it.", None
+            return f"Backend {self.name} failed unexpectedly ({type(innermost(error)).__name__}); the log has it."
 
-    async def _one_life(self) -> tuple[str, Connection | None]:
-        """From opening the main session to its end; why it ended, and the session where there was one."""
+    async def _one_life(self) -> str:
+        """From opening the main session to its end; why it ended."""
         connection: Connection | None = None
+        turn = await self._around.starts.turn(urgent=self._returning)
         try:
+            if self._tasks is not None:
+                self._tasks.start_soon(turn.end_in_time)
             connection = await self._open_main()
-            return await self._live_on(connection)
+            return await self._live_on(connection, turn)
         except BackendUnavailable as error:
-            return error.sentence(), connection
+            return error.sentence()
         finally:
+            turn.end()
             # However it ended: a session that nobody holds any more keeps its process.
             if connection is not None:
                 connection.close()
 
-    async def _live_on(self, connection: Connection) -> tuple[str, Connection | None]:
-        """The life of an open session."""
+    async def _live_on(self, connection: Connection, turn: Turn) -> str:
+        """The life of an open session; why it ended."""
         try:
             await self._list(connection)
         except (MCPError, TimeoutError) as error:
             if self.facts.discovered is not None:
                 # What was kept no longer holds: the server was changed. Ask again next time.
                 await self._keep(replace(self.facts, discovered=None, legacy=None))
-            return f"Backend {self.name} could not list what it offers: {innermost(error)}.", connection
+            return f"Backend {self.name} could not list what it offers: {innermost(error)}."
+        turn.end()
         self._main = connection
+        self._ready_since = self._around.clock.monotonic()
+        self._returning = False
         session = connection.session
         server = session.server_info if session is not None else None
         self._report(
             State.READY,
             cause=None,
             stderr=(),
+            skipped_lines=0,
             protocol=session.protocol_version if session is not None else None,
             server=f"{server.name} {server.version}".strip() if server is not None else None,
         )
         log.info("backend is ready", backend=self.name, tools=len(self._listing.tools), protocol=self._status.protocol)
-        self._settled.set()
         async with anyio.create_task_group() as following:
-            following.start_soon(self._follow_lists, connection)
+            following.start_soon(self._changes.follow_lists, lambda: self._list(connection))
+            following.start_soon(self._report_words, connection)
             if connection.is_modern:
-                following.start_soon(self._listen, connection)
+                following.start_soon(self._changes.listen, connection, self._listing.capabilities)
+            else:
+                following.start_soon(self._changes.watch_again, connection)
             await connection.wait_closed()
             following.cancel_scope.cancel()
-        return connection.cause or f"The session with backend {self.name} ended.", connection
+        return connection.cause or f"The session with backend {self.name} ended."
 
     # --- sessions
 
@@ -206,7 +236,7 @@ class McpBackend:
 
     async def _begin(self, agreement: Agreement, *, sse: bool = False) -> Connection:
         connection = Connection(self.name, lambda: self._transport(sse=sse), agreement=agreement, capabilities={})
-        connection.on_notification = self._told
+        connection.on_notification = self._changes.told
         connection.has_lane = self._around.fast_lane
         self._latest = connection
         await self._start(connection)
@@ -225,7 +255,7 @@ class McpBackend:
             capabilities=capabilities,
             opened_for=opened_for,
         )
-        connection.on_notification = self._told
+        connection.on_notification = self._changes.told
         connection.has_lane = self._around.fast_lane
         await self._start(connection)
         main = self._main
@@ -242,8 +272,10 @@ class McpBackend:
     @asynccontextmanager
     async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Pipe | None]]:
         if isinstance(self._launch, StdioLaunch):
-            limit = self._settings.max_message_bytes
-            async with open_child(self.name, self._launch, self._around.environ, max_message_bytes=limit) as opened:
+            around, limit = self._around, self._settings.max_message_bytes
+            async with open_child(
+                self.name, self._launch, around.environ, around.processes, max_message_bytes=limit
+            ) as opened:
                 yield opened
             return
         launch: HttpLaunch = self._launch
@@ -265,85 +297,41 @@ class McpBackend:
         self._around.shelf.publish(self.name, listing)
         await self._remember(self._around.memory.save, listing)
 
-    async def _told(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take note of what the server announces."""
-        if method == "notifications/resources/updated":
-            self._around.shelf.announce(self.name, str(params.get("uri", "")))
-        elif method.endswith("/list_changed"):
-            self._changed.set()
-
-    async def _follow_lists(self, connection: Connection) -> None:
-        """List again whenever something was announced; a failure to list leaves the last good listing."""
-        while True:
-            await self._changed.wait()
-            await anyio.sleep(_SETTLE_S)
-            self._changed = anyio.Event()
-            try:
-                await self._list(connection)
-            except (MCPError, TimeoutError, BackendUnavailable) as error:
-                log.warning("a changed list could not be read", backend=self.name, cause=str(innermost(error)))
-
-    async def _listen(self, connection: Connection) -> None:
-        """Keep a `subscriptions/listen` stream open with a modern server, where it offers one."""
-        capabilities = self._listing.capabilities
-        offers = any(
-            as_mapping(capabilities.get(part)).get(promise)
-            for part in ("tools", "prompts", "resources")
-            for promise in ("listChanged", "subscribe")
-        )
-        while offers and connection.session is not None:
-            self._rewatch = anyio.Event()
-            try:
-                async with (
-                    connection.session.listen_for_changes(tuple(+self._watched)) as events,
-                    anyio.create_task_group() as waiting,
-                ):
-                    waiting.start_soon(self._cancel_on_rewatch, waiting.cancel_scope)
-                    async for event in events:
-                        uri = getattr(event, "uri", None)
-                        if uri is None:
-                            self._changed.set()
-                        else:
-                            self._around.shelf.announce(self.name, str(uri))
-                    waiting.cancel_scope.cancel()
-            except Exception as error:  # noqa: BLE001 – whatever ended the stream, it is opened again
-                reason = innermost(error)
-                if isinstance(reason, MCPError) and reason.code == types.METHOD_NOT_FOUND:
-                    return
-                log.info("the stream of changes was lost", backend=self.name, cause=str(reason))
-                await anyio.sleep(_LISTEN_AGAIN_S)
-                # What changed while nobody listened is not told again, so look once.
-                self._changed.set()
-
-    async def _cancel_on_rewatch(self, scope: anyio.CancelScope) -> None:
-        await self._rewatch.wait()
-        scope.cancel()
-
     # --- calls
 
     async def run(self, call: Call) -> Outcome:
         """Run a call that the gate has let through."""
-        main = await self._ready()
+        try:
+            return await self._run_on(await self._ready(call), call)
+        except NotSent:
+            if not is_repeatable(call):
+                raise
+        log.info("a call that its server cannot have seen is sent over the next session", backend=self.name)
+        return await self._run_on(await self._ready(call), call)
+
+    async def _run_on(self, main: Connection, call: Call) -> Outcome:
         if call.method in (Method.SUBSCRIBE, Method.UNSUBSCRIBE):
-            return await self._subscribe(call, main)
+            return await self._changes.subscribe(call, main, self._settings.timeout_s)
         asked_in_the_middle = not main.is_modern and call.channel.era is Era.MODERN
         if asked_in_the_middle and self._tasks is not None and (call.state or askable(call.channel.capabilities)):
             return await self._lot.run(call, self._tasks, lambda channel: self._send(call, main, channel))
         return await self._send(call, main, call.channel)
 
     async def _send(self, call: Call, main: Connection, channel: Channel) -> Outcome:
-        if self._sessions.is_for_all(main, channel):
+        caller = (call.caller.id, channel.session) if self._settings.sharing == "per-caller" else None
+        if caller is None and self._sessions.is_for_all(main, channel):
             return await self._send_over(call, main, channel)
-        async with self._sessions.lease(main, channel) as connection:
+        async with self._sessions.lease(main, channel, caller) as connection:
             return await self._send_over(call, connection, channel)
 
     async def _send_over(self, call: Call, connection: Connection, channel: Channel) -> Outcome:
+        flight = InFlight(channel, self._settings.max_timeout_s)
         if connection.is_modern:
-            return await answer_rounds(call, connection, channel, self._timeout_s(call))
+            return await answer_rounds(call, connection, flight, self._timeout_s(call))
         outcome = await connection.run(
             call.method,
             params_of(call),
-            flight=InFlight(channel),
+            flight=flight,
             timeout_s=self._timeout_s(call),
             meta=request_meta(call, channel, modern=False),
         )
@@ -358,37 +346,54 @@ class McpBackend:
         name = call.route.name if call.route is not None else ""
         return self._settings.tool_timeouts_s.get(name, self._settings.timeout_s)
 
-    async def _ready(self) -> Connection:
+    async def _ready(self, call: Call) -> Connection:
         """The main session, once a start that is under way has come to something."""
-        if not self._settled.is_set():
-            with anyio.move_on_after(self._settings.start_timeout_s):
-                await self._settled.wait()
         main = self._main
-        if main is None or not main.is_open:
-            cause = self._status.cause or f"Backend {self.name} is starting."
-            raise BackendUnavailable(
-                cause, hint=f"it is tried again by itself; `bridgehead backend test {self.name}` shows what is wrong."
-            )
-        return main
+        if main is not None and main.is_open:
+            return main
+        patience_s = min(self._settings.start_timeout_s, self._timeout_s(call))
+        if self._failures and not self._returning and self._main is None:
+            patience_s = min(patience_s, _PATIENCE_S)
+        with anyio.move_on_after(patience_s):
+            while True:
+                main = self._main
+                if main is not None and main.is_open:
+                    return main
+                if main is None and not self._returning and self._status.state is not State.STARTING:
+                    break
+                await self._reported.wait()
+        raise self._unavailable()
 
-    async def _subscribe(self, call: Call, main: Connection) -> Outcome:
-        """Count who watches a resource; the server is told of the first and the last."""
-        params = params_of(call)
-        uri = str(params["uri"])
-        before = self._watched[uri]
-        self._watched[uri] += 1 if call.method is Method.SUBSCRIBE else -1
-        after = max(0, self._watched[uri])
-        self._watched[uri] = after
-        if bool(before) == bool(after):
-            return Outcome({})
-        if main.is_modern:
-            self._rewatch.set()
-            return Outcome({})
-        meta = request_meta(call, call.channel, modern=False)
-        flight = InFlight(call.channel)
-        return await main.run(call.method, params, flight=flight, timeout_s=self._settings.timeout_s, meta=meta)
+    def _unavailable(self) -> BackendUnavailable:
+        """That it cannot be called now, why, and when it is tried next; a try that is far off is made now."""
+        cause = self._status.cause or f"Backend {self.name} is starting."
+        hint = f"it is tried again by itself; `bridgehead backend test {self.name}` shows what is wrong."
+        if self._status.state is State.STARTING:
+            return BackendUnavailable(f"{cause} It is being started.", hint=hint)
+        now = self._around.clock.monotonic()
+        left_s = self._next_try - now
+        if left_s > _SHORT_PAUSE_S and now - self._asked_for_try >= _SHORT_PAUSE_S:
+            self._asked_for_try, left_s = now, 0.0
+            self._wanted.set()
+        when = f"in {left_s:.0f} s" if left_s > _SHORT_PAUSE_S else "now"
+        return BackendUnavailable(f"{cause} It is tried again {when}.", hint=hint)
 
     # --- memory and status
+
+    async def _report_words(self, connection: Connection) -> None:
+        """Keep in its status what a server writes beside its answers."""
+        while True:
+            await anyio.sleep(_LOOK_S)
+            status = self._with_words(connection)
+            if status != self._status:
+                self._status = status
+                self._around.shelf.report(status)
+
+    def _with_words(self, connection: Connection | None) -> BackendStatus:
+        child = connection.child if connection is not None else None
+        if child is None:
+            return self._status
+        return replace(self._status, stderr=tuple(child.stderr), skipped_lines=child.skipped_lines)
 
     async def _recall(self) -> None:
         memory = self._around.memory
@@ -422,3 +427,5 @@ class McpBackend:
     def _report(self, state: State, **changes: Any) -> None:
         self._status = replace(self._status, state=state, since=self._around.clock.now(), **changes)
         self._around.shelf.report(self._status)
+        reported, self._reported = self._reported, anyio.Event()
+        reported.set()

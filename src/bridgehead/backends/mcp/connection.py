@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -22,7 +21,8 @@ import httpx2
 import mcp_types as types
 import structlog
 
-from bridgehead.backends.mcp.lane import GivenUp, Lane, LaneClosed
+from bridgehead.backends.mcp.in_flight import PROGRESS, InFlight
+from bridgehead.backends.mcp.lane import GivenUp, LaneClosed
 from bridgehead.backends.mcp.pipe import Pipe
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.core import Channel, Outcome, as_mapping, new_id
@@ -31,7 +31,6 @@ from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavail
 log = structlog.get_logger(__name__)
 
 _REAP_S = 1.0
-_PROGRESS = "notifications/progress"
 _NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Pipe | None]]]
@@ -51,76 +50,8 @@ class Agreement:
     discovered: Mapping[str, Any] | None = None
 
 
-@dataclass(eq=False, slots=True)
-class InFlight:
-    """A request on its way.
-
-    Attributes:
-        channel: Where its caller can be reached now; it changes when a parked call is taken up again.
-        deadline: Until when an answer is waited for, by the loop's clock; infinite while a person is asked.
-    """
-
-    channel: Channel
-    deadline: float = math.inf
-    scope: anyio.CancelScope | None = None
-    """Ends the wait for the answer, where the lane does not."""
-    lane: Lane | None = None
-    news: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=deque[tuple[str, Mapping[str, Any]]])
-    telling: anyio.Event | None = None
-    """Set once everything in `news` has been told; None while there is nothing to tell."""
-    lacks: str | None = None
-    """The capability that the server needed and the caller had not declared."""
-
-    async def tell(self) -> None:
-        """Tell the caller all news, in order."""
-        done = self.telling
-        try:
-            while self.news:
-                method, params = self.news.popleft()
-                if method == _PROGRESS:
-                    total, message = params.get("total"), params.get("message")
-                    await self.channel.progress(
-                        float(params["progress"]),
-                        float(total) if isinstance(total, int | float) else None,
-                        message if isinstance(message, str) else None,
-                    )
-                else:
-                    await self.channel.log(params)
-        except Exception as error:  # noqa: BLE001 – a caller that cannot be told is no reason to end the session
-            log.info("news could not be told", cause=str(error))
-        finally:
-            self.telling = None
-            if done is not None:
-                done.set()
-
-    async def told(self) -> None:
-        """Return once all news has been told."""
-        while self.telling is not None:
-            await self.telling.wait()
-
-    async def ask(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Ask the caller, with the deadline standing still meanwhile."""
-        left_s = self.deadline - anyio.current_time()
-        self.wait_until(math.inf)
-        try:
-            return await self.channel.ask(method, params)
-        finally:
-            self.wait_until(anyio.current_time() + left_s)
-
-    def wait_until(self, deadline: float) -> None:
-        """Wait for the answer until then, and no longer."""
-        self.deadline = deadline
-        if self.scope is not None:
-            self.scope.deadline = deadline
-        if self.lane is not None:
-            self.lane.look_again(deadline)
-
-    def give_up(self, reason: str) -> None:
-        """Wait for the answer no longer."""
-        if self.scope is not None:
-            self.scope.cancel()
-        if self.lane is not None:
-            self.lane.give_up(self, reason)
+class NotSent(BackendUnavailable):
+    """The session had ended before the request was written, so the server has surely not seen it."""
 
 
 class Connection:
@@ -153,6 +84,8 @@ class Connection:
         """Whether callers' requests go over the fast lane, where the transport has one."""
         self.leases = 0
         """Calls that use it now, the parked ones included."""
+        self.idle_since = 0.0
+        """When the last of them ended."""
         self.on_notification: Callable[[str, Mapping[str, Any]], Awaitable[None]] | None = None
         self._opener = opener
         self._agreement = agreement
@@ -177,6 +110,8 @@ class Connection:
     def close(self, cause: str | None = None) -> None:
         """End the session; `live` then cleans up and returns."""
         self.cause = self.cause or cause
+        if self.child is not None:
+            self.child.lane.close()
         self._over.set()
 
     async def wait_closed(self) -> None:
@@ -232,7 +167,7 @@ class Connection:
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                await child.silent.wait()
+                await child.ends()
                 await child.exits(_REAP_S)
                 self.close(self._how_it_ended())
 
@@ -246,28 +181,32 @@ class Connection:
         """Send a request of a caller and wait for its result.
 
         Raises:
-            BackendUnavailable: The session is gone, or went while waiting.
+            NotSent: The session is gone.
+            BackendUnavailable: The session went while waiting.
             BackendTimeout: No answer in time; the server has been told to stop.
             ProtocolFailure: The server answered with an error.
         """
         session = self.session
-        if session is None or self._over.is_set():
-            raise BackendUnavailable(self.cause or f"Backend {self.name} is not connected.")
+        if session is None or session.is_closed or self._over.is_set():
+            raise await self._not_sent()
         self._in_flight.add(flight)
         token = None
         if flight.channel.wants_progress:
             token = new_id("progress")
             self._by_token[token] = flight
             meta = {**meta, "progressToken": token}
-        flight.deadline = self._loop.time() + timeout_s
+        flight.begin(self._loop.time(), timeout_s)
         try:
             result = await self._exchange(session, method, params, meta, flight)
             if not isinstance(result, GivenUp):
                 return self._outcome(method, result)
         except MCPError as error:
+            if isinstance(error.__context__, anyio.BrokenResourceError | anyio.ClosedResourceError):
+                # Nobody took the request from the session any more, let alone wrote it.
+                raise await self._not_sent() from error
             raise await self._failure(error) from error
         except LaneClosed as error:
-            raise await self._lost(sent=error.sent) from error
+            raise await (self._lost() if error.sent else self._not_sent()) from error
         finally:
             self._in_flight.discard(flight)
             if token is not None:
@@ -279,8 +218,9 @@ class Connection:
                 data={"requiredCapabilities": {flight.lacks: {}}},
             )
         raise BackendTimeout(
-            f"Backend {self.name} did not answer {method} within {timeout_s:g} s and was told to stop.",
-            hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer.",
+            f"Backend {self.name} did not answer {method} {flight.overtime()} and was told to stop.",
+            hint="raise `timeout_s` of the backend, or `tool_timeouts_s` for this tool, if it needs longer;"
+            " `max_timeout_s` where it reports progress.",
         )
 
     async def _exchange(
@@ -351,7 +291,7 @@ class Connection:
     def heard(self, method: str, params: Mapping[str, Any]) -> bool:
         """Keep progress and log messages for the callers they are meant for, in the order in which they came."""
         flight: InFlight | None = None
-        if method == _PROGRESS:
+        if method == PROGRESS:
             flight = self._by_token.get(str(params.get("progressToken")))
             if not isinstance(params.get("progress"), int | float):
                 flight = None
@@ -363,6 +303,8 @@ class Connection:
         else:
             return False
         if flight is not None and self.session is not None:
+            if method == PROGRESS:
+                flight.extend()
             flight.news.append((method, params))
             if flight.telling is None:
                 flight.telling = anyio.Event()
@@ -374,27 +316,31 @@ class Connection:
         if self.on_notification is not None:
             await self.on_notification(method, params)
 
+    async def _not_sent(self) -> NotSent:
+        """That the session is over, which it may not have been told yet."""
+        if not self._over.is_set():
+            if self.child is not None:
+                await self.child.exits(_REAP_S)
+            self.close(self._how_it_ended())
+        cause = self.cause or f"Backend {self.name} is not connected."
+        return NotSent(f"{cause} The call was not sent.", hint="send it again.")
+
     async def _failure(self, error: MCPError) -> BridgeError:
         """What an error of the session means to the caller."""
         session = self.session
         # "Session terminated" is what the SDK makes of a 404 to a request with a session id.
         forgotten = self.child is None and error.message == "Session terminated"
         if session is None or session.is_closed or self._over.is_set() or forgotten:
-            return await self._lost(sent=True)
+            return await self._lost()
         return ProtocolFailure(error.message, rpc_code=error.code, data=error.data)
 
-    async def _lost(self, *, sent: bool) -> BackendUnavailable:
-        """What the end of the session means to a caller; `sent`: whether the request may have reached the server."""
+    async def _lost(self) -> BackendUnavailable:
+        """That the session went while the server had the call."""
         if self.child is not None:
             await self.child.exits(_REAP_S)
         cause = self._how_it_ended()
         self.close(cause)
         last = f" Its last words: {self.child.stderr[-1]}" if self.child is not None and self.child.stderr else ""
-        if not sent:
-            return BackendUnavailable(
-                f"{cause}{last} The call was not run.",
-                hint="the backend is being started again; repeat it in a moment.",
-            )
         return BackendUnavailable(
             f"{cause}{last} The call may or may not have run.",
             hint="look at its effect before you repeat it; the backend is being started again.",
@@ -404,7 +350,8 @@ class Connection:
         if self.child is None:
             return f"The connection to backend {self.name} was lost."
         # Without its last words: a cause is shown to anyone, and what a server writes may hold anything.
-        return f"Backend {self.name} {self.child.exit_cause or 'closed its output'}."
+        closed = "no longer reads its input" if self.child.deaf else "closed its output"
+        return f"Backend {self.name} {self.child.exit_cause or closed}."
 
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""

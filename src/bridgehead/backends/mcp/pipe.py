@@ -30,14 +30,15 @@ _QUEUE_FULL = 256
 """Messages for the session before the child is no longer read."""
 _HEARD = frozenset({"notifications/progress", "notifications/message"})
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_DEAF_S = 0.5
-"""How long a child that has closed its input may still answer what it was asked."""
+_LAST_ANSWERS_S = 0.5
+"""How long a child that has ended, or has closed its input, may still answer what it was asked."""
+_LOGGED_A_SECOND = 100
 
 log = structlog.get_logger(__name__)
 
 
 class Pipe(asyncio.SubprocessProtocol):
-    """The connection with one child process, for as long as it lasts."""
+    """The connection with one child process, for as long as it lasts. Implements the processes' `Leader`."""
 
     def __init__(self, name: str, *, max_message_bytes: int) -> None:
         """For backend `name`; a message of more than `max_message_bytes` fails alone."""
@@ -49,6 +50,8 @@ class Pipe(asyncio.SubprocessProtocol):
         self.hushed = anyio.Event()
         """Set when standard error has ended too: its last words are known."""
         self.exited = anyio.Event()
+        self.deaf = False
+        """Whether it has closed its input, but not its output."""
         self.ended_by_us = False
         """Whether it still ran when the bridge began to end it, so that how it ended says nothing of it."""
         self.heard: Callable[[str, Mapping[str, Any]], bool] | None = None
@@ -57,6 +60,7 @@ class Pipe(asyncio.SubprocessProtocol):
         self._framer = Framer(max_message_bytes)
         self._max_message_bytes = max_message_bytes
         self._stderr_rest = b""
+        self._logged_at, self._logged = 0, 0
         self._queue: deque[SessionMessage] = deque()
         self._queued = anyio.Event()
         self._paused = False
@@ -101,10 +105,19 @@ class Pipe(asyncio.SubprocessProtocol):
             self._flush()
             self._stdin.close()
 
-    def kill(self) -> None:
-        """End the process by force, where the system knows no process groups."""
-        if self._transport is not None:
-            self._transport.kill()
+    async def ends(self) -> None:
+        """Return once it has ended or has closed its output: either way no answer will come."""
+        async with anyio.create_task_group() as first:
+
+            async def when(event: anyio.Event) -> None:
+                await event.wait()
+                first.cancel_scope.cancel()
+
+            first.start_soon(when, self.silent)
+            first.start_soon(when, self.exited)
+        # One that has ended may have said something before, and what it started may hold its output open.
+        with anyio.move_on_after(_LAST_ANSWERS_S):
+            await self.silent.wait()
 
     def close(self) -> None:
         """Let go of its pipes."""
@@ -138,9 +151,11 @@ class Pipe(asyncio.SubprocessProtocol):
             return
         self._closed_input = True
         if fd == _STDIN:
+            self.deaf = not self.silent.is_set()
             # What it has answered already may still be on its way. After that every pending call fails, not at its deadline.
-            self._loop.call_later(_DEAF_S, self._end_output)
+            self._loop.call_later(_LAST_ANSWERS_S, self._end_output)
         else:
+            self.deaf = False
             self._end_output()
 
     def _end_output(self) -> None:
@@ -279,11 +294,20 @@ class Pipe(asyncio.SubprocessProtocol):
     def _read_stderr(self, data: bytes) -> None:
         *lines, rest = (self._stderr_rest + data).split(b"\n")
         self._stderr_rest = rest[-_LINE_LIMIT:]
-        for line in lines:
+        now = int(self._loop.time())
+        if now != self._logged_at:
+            self._logged_at, self._logged = now, 0
+        # Only what can be kept is looked at: a server may write faster than anything could be made of it.
+        for line in lines[-STDERR_LINES:]:
             text = line[:_LINE_LIMIT].decode("utf-8", "replace").rstrip()
-            if text:
-                self.stderr.append(text)
+            if not text:
+                continue
+            self.stderr.append(text)
+            self._logged += 1
+            if self._logged <= _LOGGED_A_SECOND:
                 log.info("stderr", backend=self.name, line=text)
+            elif self._logged == _LOGGED_A_SECOND + 1:
+                log.warning("a server writes more to standard error than is logged", backend=self.name)
 
 
 def _parse(message: dict[str, Any]) -> types.JSONRPCMessage | None:

@@ -13,9 +13,10 @@ from typing import Any
 import anyio
 import mcp_types as types
 
-from bridgehead.backends.mcp.connection import Connection, InFlight
+from bridgehead.backends.mcp.connection import Connection
+from bridgehead.backends.mcp.in_flight import InFlight
 from bridgehead.backends.mcp.sdk import OWN_META_KEYS
-from bridgehead.core import Call, Channel, Era, Method, Outcome, as_mapping, new_id
+from bridgehead.core import Call, Channel, Era, Method, Outcome, Risk, as_mapping, new_id
 from bridgehead.core.errors import BackendFaulty, BackendUnavailable
 
 MOST_ROUNDS = 20
@@ -77,16 +78,38 @@ def _for_legacy(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     return params
 
 
-async def answer_rounds(call: Call, connection: Connection, channel: Channel, timeout_s: float) -> Outcome:
+def is_repeatable(call: Call) -> bool:
+    """Whether sending the call twice does no more than sending it once, by what its method and its tool's definition say."""
+    match call.method:
+        case Method.TOOL:
+            if call.route is None:
+                return False
+            annotations = as_mapping(call.route.definition.get("annotations"))
+            return call.route.risk is Risk.READ or annotations.get("idempotentHint") is True
+        case Method.RESOURCE | Method.PROMPT | Method.COMPLETE:
+            return True
+        case Method.SUBSCRIBE | Method.UNSUBSCRIBE:
+            return False
+
+
+async def answer_rounds(call: Call, connection: Connection, flight: InFlight, timeout_s: float) -> Outcome:
     """Send a call to a modern server and, for a caller of the older generation, answer its questions until it is done.
+
+    Args:
+        call: The call.
+        connection: The session to send it over.
+        flight: The call's first request; each round is one of its own like it.
+        timeout_s: The time of each.
 
     Raises:
         BackendUnavailable: The server does not stop asking.
     """
     params = params_of(call)
+    channel = flight.channel
     meta = request_meta(call, channel, modern=True)
     for _ in range(MOST_ROUNDS):
-        outcome = await connection.run(call.method, params, flight=InFlight(channel), timeout_s=timeout_s, meta=meta)
+        outcome = await connection.run(call.method, params, flight=flight, timeout_s=timeout_s, meta=meta)
+        flight = InFlight(channel, longest_s=flight.longest_s)
         if not outcome.needs_input or channel.era is Era.MODERN:
             return outcome
         questions = as_mapping(outcome.result.get("inputRequests"))

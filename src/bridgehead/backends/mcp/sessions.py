@@ -3,7 +3,10 @@
 One main session serves nearly everything. A legacy server learns its client's capabilities once a session, so callers that can
 be asked for something get sessions that say so, pooled by the set of capabilities. Such a session carries one call at a time,
 because a question of a legacy server does not say which call it belongs to. Roots are a caller's own, so a server that asks
-for them gets a session for each caller.
+for them gets a session for each caller. So does a backend that is configured to: a session each that all calls of that caller
+share, whatever the generation.
+
+A session without a call is ended after a while.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ import anyio
 from bridgehead.backends.mcp.connection import Connection
 from bridgehead.backends.mcp.facts import Facts
 from bridgehead.core import Channel, Era
-from bridgehead.core.errors import BackendUnavailable
+from bridgehead.core.errors import BackendBusy, BackendUnavailable
 
 MOST_SESSIONS = 8
 """Sessions for one set of capabilities; beyond them calls share, and a question that could be for either is refused."""
 MOST_CALLERS_OWN = 32
 """Sessions that are one caller's own, with one backend, before the longest idle are ended."""
 _ASKABLE = ("sampling", "elicitation", "roots")
+_LOOK_EVERY_S = 30.0
 
 
 class Source(Protocol):
@@ -55,6 +59,7 @@ class Key:
 
     capabilities: str
     caller: Hashable | None
+    legacy: bool = True
 
 
 def askable(capabilities: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,8 +70,10 @@ def askable(capabilities: Mapping[str, Any]) -> dict[str, Any]:
 class Sessions:
     """The further sessions with one backend."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, idle_limit_s: float = 600.0) -> None:
+        """Have no session yet, and keep each for at most `idle_limit_s` without a call."""
         self._source = source
+        self._idle_limit_s = idle_limit_s
         self._open: dict[Key, list[Connection]] = {}
         self._opening: dict[Key, anyio.Lock] = {}
 
@@ -77,44 +84,70 @@ class Sessions:
                 connection.close()
         self._open.clear()
 
+    async def end_idle_forever(self) -> None:
+        """End the sessions that have had no call for too long, until cancelled."""
+        while True:
+            await anyio.sleep(min(_LOOK_EVERY_S, self._idle_limit_s / 4))
+            since = anyio.current_time() - self._idle_limit_s
+            for key, connections in list(self._open.items()):
+                for connection in connections:
+                    if not connection.leases and connection.idle_since <= since:
+                        connection.close()
+                self._keep(key, [connection for connection in connections if connection.is_open])
+
     def is_for_all(self, main: Connection, channel: Channel) -> bool:
         """Whether a call of this caller goes over the main session, as all do that need no session of their own."""
-        return not self._wanted(main, channel)
+        wanted = self._wanted(main, channel)
+        return not wanted or (len(wanted) == 1 and "roots" in wanted and self._source.facts.asks_roots is False)
 
     def _wanted(self, main: Connection, channel: Channel) -> dict[str, Any]:
         """The capabilities that have to be declared to the server for this caller."""
         if not channel.can_ask or not channel.capabilities:
             return {}
-        facts = self._source.facts
-        if main.is_modern and (channel.era is not Era.LEGACY or facts.dual is False):
+        if main.is_modern and (channel.era is not Era.LEGACY or self._source.facts.dual is False):
             # A modern server asks by its results, over the main session.
             return {}
-        wanted = askable(channel.capabilities)
-        if facts.asks_roots is False:
-            wanted.pop("roots", None)
-        return wanted
+        return askable(channel.capabilities)
 
     @asynccontextmanager
-    async def lease(self, main: Connection, channel: Channel) -> AsyncGenerator[Connection]:
-        """The session for a call of this caller, for the time of the call."""
+    async def lease(
+        self, main: Connection, channel: Channel, caller: Hashable | None = None
+    ) -> AsyncGenerator[Connection]:
+        """The session for a call, for the time of the call.
+
+        Args:
+            main: The main session.
+            channel: The way back to the caller.
+            caller: Who calls, where every caller has a session of its own; else None.
+
+        Raises:
+            BackendBusy: It would need a session of its own, and there are as many as there may be, all with a call.
+            BackendUnavailable: There is none and none can be opened.
+        """
         wanted = self._wanted(main, channel)
-        rooted = "roots" in wanted
-        if not wanted:
+        rooted = caller is None and "roots" in wanted and self._source.facts.asks_roots is not False
+        if not rooted and caller is None:
+            wanted.pop("roots", None)
+        if not wanted and caller is None:
             yield main
             return
         try:
-            connection = await self._session(wanted, channel, rooted=rooted)
+            connection = await self._session(
+                wanted, channel, rooted=rooted, own=caller, legacy=bool(wanted) or not main.is_modern
+            )
         except BackendUnavailable:
-            if not main.is_modern:
+            if not main.is_modern or not wanted:
                 raise
             await self._source.learn(dual=False)
-            yield main
+            async with self.lease(main, channel, caller) as connection:
+                yield connection
             return
         connection.leases += 1
         try:
             yield connection
         finally:
             connection.leases -= 1
+            connection.idle_since = anyio.current_time()
             asked = "roots/list" in connection.pushed
             known = self._source.facts.asks_roots
             if (asked and known is not True) or (rooted and known is None):
@@ -125,23 +158,31 @@ class Sessions:
                 connection.close()
             self._sweep()
 
-    async def _session(self, wanted: Mapping[str, Any], channel: Channel, *, rooted: bool) -> Connection:
-        """A session that is in no other call's way, or the least busy one where there are many."""
-        opened_for = channel if rooted else None
+    async def _session(
+        self, wanted: Mapping[str, Any], channel: Channel, *, rooted: bool, own: Hashable | None, legacy: bool
+    ) -> Connection:
+        """A session that is in no other call's way, or the least busy one where there are many; `own`: that caller's."""
         if rooted and channel.session is None:
-            return await self._source.open(wanted, legacy=True, opened_for=opened_for)
-        key = Key(json.dumps(wanted, sort_keys=True), channel.session if rooted else None)
+            return await self._source.open(wanted, legacy=True, opened_for=channel)
+        alone = rooted or own is not None
+        # A channel that is but one request's is no way to its caller once that has been answered.
+        opened_for = channel if alone and channel.session is not None else None
+        key = Key(
+            json.dumps(wanted, sort_keys=True), own if own is not None else channel.session if rooted else None, legacy
+        )
         async with self._opening.setdefault(key, anyio.Lock()):
             usable = sorted(
                 (connection for connection in self._open.get(key, ()) if connection.is_open),
                 key=lambda connection: connection.leases,
             )
-            if usable and (not usable[0].leases or len(usable) >= MOST_SESSIONS):
+            most = MOST_SESSIONS if own is None else 1
+            if usable and (not usable[0].leases or len(usable) >= most):
                 return usable[0]
-            if rooted:
+            if alone:
                 self._make_room()
-            connection = await self._source.open(wanted, legacy=True, opened_for=opened_for)
-            if rooted and not usable:
+            connection = await self._source.open(wanted, legacy=legacy, opened_for=opened_for)
+            connection.idle_since = anyio.current_time()
+            if alone and not usable:
                 channel.on_close(lambda: self._forget(key))
                 channel.on_roots_changed(lambda: self._tell_roots_changed(key))
             self._open[key] = [*usable, connection]
@@ -160,25 +201,48 @@ class Sessions:
                 await connection.session.announce_roots_changed()
 
     def _make_room(self) -> None:
-        """End the idle sessions of the callers that have had theirs longest, where there are too many.
+        """End the sessions that callers have had idle longest, where there are too many.
 
         A caller whose session was ended gets another with its next call.
+
+        Raises:
+            BackendBusy: There are too many, and none is idle.
         """
         held = [
             (key, connection)
             for key, connections in self._open.items()
             if key.caller is not None
             for connection in connections
+            if connection.is_open
         ]
-        idle = [(key, connection) for key, connection in held if not connection.leases]
-        for key, connection in idle[: max(0, len(held) - MOST_CALLERS_OWN + 1)]:
+        surplus = len(held) - MOST_CALLERS_OWN + 1
+        idle = sorted(
+            ((key, connection) for key, connection in held if not connection.leases),
+            key=lambda one: one[1].idle_since,
+        )
+        if surplus > len(idle):
+            raise BackendBusy(
+                f"{MOST_CALLERS_OWN} callers have sessions of their own with this backend, all of them with calls.",
+                hint="wait for a call to end, then send this one again.",
+            )
+        for key, connection in idle[: max(0, surplus)]:
             connection.close()
-            self._open[key] = [other for other in self._open[key] if other is not connection]
+            self._keep(key, [other for other in self._open[key] if other is not connection])
 
     def _sweep(self) -> None:
         """Keep one idle session a key."""
-        for key, connections in self._open.items():
+        for key, connections in list(self._open.items()):
             idle = [connection for connection in connections if not connection.leases]
             for connection in idle[1:]:
                 connection.close()
-            self._open[key] = [connection for connection in connections if connection not in idle[1:]]
+            self._keep(key, [connection for connection in connections if connection not in idle[1:]])
+
+    def _keep(self, key: Key, connections: list[Connection]) -> None:
+        """Keep these sessions under that key, and nothing of a key without any."""
+        if connections:
+            self._open[key] = connections
+            return
+        self._open.pop(key, None)
+        lock = self._opening.get(key)
+        if lock is not None and not lock.locked():
+            del self._opening[key]
