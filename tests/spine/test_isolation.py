@@ -20,7 +20,7 @@ import pytest
 
 from bridgehead.backends.mcp.connection import Agreement, Connection
 from bridgehead.backends.mcp.facts import Facts
-from bridgehead.backends.mcp.sessions import MOST_CALLERS_OWN, Sessions
+from bridgehead.backends.mcp.sessions import MOST_CALLERS_OWN, NOTHING_FORWARDED, Sessions
 from bridgehead.core import Channel, Era, Silence
 from tests.spine.bridge import BIN, MODERN, SERVERS, Bridge, plain, running_bridge, wait_until
 from tests.spine.servers.hostile import SECRET
@@ -210,7 +210,14 @@ class Source:
     def __init__(self) -> None:
         self.opened: list[Ready] = []
 
-    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
+    async def open(
+        self,
+        capabilities: Mapping[str, Any],
+        *,
+        legacy: bool,
+        opened_for: Channel | None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
+    ) -> Connection:
         @asynccontextmanager
         async def nothing() -> AsyncGenerator[tuple[Any, None]]:
             yield None, None

@@ -19,15 +19,15 @@ import anyio.to_thread
 import mcp_types as types
 import structlog
 
-from bridgehead.backends.mcp.connection import Agreement, Connection, InFlight, innermost
+from bridgehead.backends.mcp.connection import Agreement, Connection, InFlight, innermost, transport_fault
 from bridgehead.backends.mcp.facts import Facts
-from bridgehead.backends.mcp.http import SharedPool, open_http
+from bridgehead.backends.mcp.http import HttpTarget, SharedPool, open_http
 from bridgehead.backends.mcp.listing import list_everything
 from bridgehead.backends.mcp.parking import ParkingLot
 from bridgehead.backends.mcp.ports import Memory, Shelf
 from bridgehead.backends.mcp.rounds import answer_rounds, params_of, request_meta
 from bridgehead.backends.mcp.sdk import MCPError
-from bridgehead.backends.mcp.sessions import Sessions, askable
+from bridgehead.backends.mcp.sessions import NOTHING_FORWARDED, Sessions, askable
 from bridgehead.backends.mcp.stdio import Child, open_child
 from bridgehead.catalog import BackendStatus, Listing, State
 from bridgehead.config import BackendSettings, HttpLaunch, ResolvedBackend, StdioLaunch
@@ -84,6 +84,8 @@ class McpBackend:
         self._watched: Counter[str] = Counter()
         self._changed = anyio.Event()
         self._rewatch = anyio.Event()
+        self._asked_pause_s = 0.0
+        """How long the server wants to be left alone, where it said so."""
 
     @property
     def status(self) -> BackendStatus:
@@ -103,6 +105,7 @@ class McpBackend:
                 stable = connection is not None and self._around.clock.monotonic() - began >= _STABLE_AFTER_S
                 failures = 0 if stable else failures + 1
                 pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** max(0, failures - 1))
+                pause_s = max(pause_s, self._asked_pause_s)
                 self._main = None
                 self._sessions.close_all()
                 self._listing = replace(self._listing, stale=True)
@@ -126,10 +129,12 @@ class McpBackend:
     async def _one_life(self) -> tuple[str, Connection | None]:
         """From opening the main session to its end; why it ended, and the session where there was one."""
         connection: Connection | None = None
+        self._asked_pause_s = 0.0
         try:
             connection = await self._open_main()
             return await self._live_on(connection)
         except BackendUnavailable as error:
+            self._asked_pause_s = error.details.get("retry_after_s", 0.0)
             return error.sentence(), connection
         finally:
             # However it ended: a session that nobody holds any more keeps its process.
@@ -141,6 +146,9 @@ class McpBackend:
         try:
             await self._list(connection)
         except (MCPError, TimeoutError) as error:
+            if (fault := transport_fault(error)) is not None:
+                self._asked_pause_s = fault.details.get("retry_after_s", 0.0)
+                return fault.sentence(), connection
             if self.facts.discovered is not None:
                 # What was kept no longer holds: the server was changed. Ask again next time.
                 await self._keep(replace(self.facts, discovered=None, legacy=None))
@@ -209,15 +217,22 @@ class McpBackend:
         await self._start(connection)
         return connection
 
-    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
-        """Open a further session, which declares these capabilities.
+    async def open(
+        self,
+        capabilities: Mapping[str, Any],
+        *,
+        legacy: bool,
+        opened_for: Channel | None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
+    ) -> Connection:
+        """Open a further session, which declares these capabilities and sends these headers of its caller.
 
         Raises:
             BackendUnavailable: It cannot be opened.
         """
         connection = Connection(
             self.name,
-            lambda: self._transport(sse=False),
+            lambda: self._transport(sse=False, forwarded=forwarded),
             agreement=Agreement(legacy=legacy, discovered=None if legacy else self.facts.discovered),
             capabilities=capabilities,
             opened_for=opened_for,
@@ -236,7 +251,9 @@ class McpBackend:
         await self._tasks.start(connection.live, self._settings.start_timeout_s)
 
     @asynccontextmanager
-    async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Child | None]]:
+    async def _transport(
+        self, *, sse: bool, forwarded: Mapping[str, str] = NOTHING_FORWARDED
+    ) -> AsyncGenerator[tuple[Any, Child | None]]:
         if isinstance(self._launch, StdioLaunch):
             async with open_child(self.name, self._launch, self._around.environ) as (streams, child):
                 yield streams, child
@@ -244,8 +261,9 @@ class McpBackend:
         launch: HttpLaunch = self._launch
         if sse or self.facts.sse:
             launch = replace(launch, transport="sse")
-        async with open_http(launch, self._around.pool) as streams:
-            yield streams, None
+        target = HttpTarget(self.name, launch, self._settings.max_message_bytes, forwarded)
+        async with open_http(target, self._around.pool) as session:
+            yield session.streams, None
 
     # --- what it offers
 
@@ -327,7 +345,7 @@ class McpBackend:
         return await self._send(call, main, call.channel)
 
     async def _send(self, call: Call, main: Connection, channel: Channel) -> Outcome:
-        async with self._sessions.lease(main, channel) as connection:
+        async with self._sessions.lease(main, channel, self._forwarded(call)) as connection:
             if connection.is_modern:
                 return await answer_rounds(call, connection, channel, self._timeout_s(call))
             outcome = await connection.run(
@@ -343,6 +361,13 @@ class McpBackend:
                     hint="this is a mistake in that server.",
                 )
             return outcome
+
+    def _forwarded(self, call: Call) -> Mapping[str, str]:
+        """The caller's headers that this backend's configuration names; nothing else of a caller goes to the server."""
+        wanted = {name.lower() for name in self._settings.forward_headers}
+        return (
+            {name: value for name, value in call.forwarded.items() if name in wanted} if wanted else NOTHING_FORWARDED
+        )
 
     def _timeout_s(self, call: Call) -> float:
         name = call.route.name if call.route is not None else ""

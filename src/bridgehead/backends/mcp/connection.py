@@ -17,7 +17,6 @@ from typing import Any, cast
 
 import anyio
 import anyio.abc
-import httpx2
 import mcp_types as types
 import structlog
 
@@ -309,10 +308,10 @@ class Connection:
 
     async def _failure(self, error: MCPError) -> BridgeError:
         """What an error of the session means to the caller."""
+        if (fault := transport_fault(error)) is not None:
+            return fault
         session = self.session
-        # "Session terminated" is what the SDK makes of a 404 to a request with a session id.
-        forgotten = self.child is None and error.message == "Session terminated"
-        if session is None or session.is_closed or self._over.is_set() or forgotten:
+        if session is None or session.is_closed or self._over.is_set():
             if self.child is not None:
                 await exited(self.child.process, _REAP_S)
             cause = self._how_it_ended()
@@ -333,8 +332,11 @@ class Connection:
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""
         leaf = innermost(error)
-        if isinstance(leaf, BackendUnavailable):
-            return leaf
+        fault = transport_fault(leaf)
+        if isinstance(fault, BackendUnavailable):
+            return fault
+        if fault is not None:
+            return BackendUnavailable(fault.message, hint=fault.hint, details=fault.details)
         if self.child is not None:
             if self.child.silent.is_set():
                 await exited(self.child.process, _REAP_S)
@@ -358,11 +360,16 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
+def transport_fault(error: BaseException) -> BridgeError | None:
+    """What the transport has to say of an error, where it is the transport's own: no server can make it say so."""
+    if isinstance(error, MCPError) and isinstance(error.error.data, BridgeError):
+        return error.error.data
+    return error if isinstance(error, BridgeError) else None
+
+
 def _reason(error: BaseException) -> str:
     if isinstance(error, MCPError):
         return f"it answered the handshake with error {error.code}: {error.message[:200]}"
-    if isinstance(error, httpx2.HTTPStatusError):
-        return f"it answered with HTTP status {error.response.status_code}"
     text = str(error).strip() or type(error).__name__
     # An address may hold a key, and a cause is shown to anyone.
     return re.sub(r"https?://[^\s'\"]+", "its address", text)[:300].rstrip(".")

@@ -9,9 +9,10 @@ for them gets a session for each caller.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import anyio
@@ -25,6 +26,9 @@ MOST_SESSIONS = 8
 """Sessions for one set of capabilities; beyond them calls share, and a question that could be for either is refused."""
 MOST_CALLERS_OWN = 32
 """Sessions that are one caller's own, with one backend, before the longest idle are ended."""
+MOST_FORWARDED = 64
+"""Sessions that belong to what callers' headers say, with one backend, before the longest idle are ended."""
+NOTHING_FORWARDED: Mapping[str, str] = MappingProxyType({})
 _ASKABLE = ("sampling", "elicitation", "roots")
 
 
@@ -36,8 +40,15 @@ class Source(Protocol):
         """What is known of the server."""
         ...
 
-    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
-        """Open a further session.
+    async def open(
+        self,
+        capabilities: Mapping[str, Any],
+        *,
+        legacy: bool,
+        opened_for: Channel | None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
+    ) -> Connection:
+        """Open a further session, with these headers of its caller.
 
         Raises:
             BackendUnavailable: It cannot be opened.
@@ -51,10 +62,17 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What sessions are pooled by: the declared capabilities, and the caller's own session where it has to be alone."""
+    """What sessions are pooled by.
+
+    Attributes:
+        capabilities: What is declared.
+        caller: The caller's own session, where it has to be alone.
+        forwarded: Headers of callers that the server may tie a session to, so that those with others get others.
+    """
 
     capabilities: str
     caller: Hashable | None
+    forwarded: tuple[tuple[str, str], ...] = ()
 
 
 def askable(capabilities: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,7 +96,9 @@ class Sessions:
         self._open.clear()
 
     @asynccontextmanager
-    async def lease(self, main: Connection, channel: Channel) -> AsyncGenerator[Connection]:
+    async def lease(
+        self, main: Connection, channel: Channel, forwarded: Mapping[str, str] = NOTHING_FORWARDED
+    ) -> AsyncGenerator[Connection]:
         """The session for a call of this caller, for the time of the call."""
         wanted = askable(channel.capabilities) if channel.can_ask else {}
         if main.is_modern and (channel.era is not Era.LEGACY or self._source.facts.dual is False):
@@ -88,15 +108,20 @@ class Sessions:
         if not rooted:
             wanted.pop("roots", None)
         if not wanted:
-            yield main
+            if not forwarded:
+                yield main
+                return
+            async with self._forwarding(main, forwarded) as connection:
+                yield connection
             return
         try:
-            connection = await self._session(wanted, channel, rooted=rooted)
+            connection = await self._session(wanted, channel, forwarded, rooted=rooted)
         except BackendUnavailable:
             if not main.is_modern:
                 raise
             await self._source.learn(dual=False)
-            yield main
+            async with self.lease(main, channel, forwarded) as connection:
+                yield connection
             return
         connection.leases += 1
         try:
@@ -113,12 +138,35 @@ class Sessions:
                 connection.close()
             self._sweep()
 
-    async def _session(self, wanted: Mapping[str, Any], channel: Channel, *, rooted: bool) -> Connection:
+    @asynccontextmanager
+    async def _forwarding(self, main: Connection, forwarded: Mapping[str, str]) -> AsyncGenerator[Connection]:
+        """The session of all callers whose headers say the same."""
+        key = Key("", None, tuple(sorted(forwarded.items())))
+        async with self._opening.setdefault(key, anyio.Lock()):
+            open_now = [connection for connection in self._open.pop(key, ()) if connection.is_open]
+            if not open_now:
+                self._make_room(lambda held: bool(held.forwarded), MOST_FORWARDED)
+                open_now = [
+                    await self._source.open({}, legacy=not main.is_modern, opened_for=None, forwarded=forwarded)
+                ]
+            # Put back at the end, so that what has been idle longest stands first.
+            self._open[key] = open_now
+        connection = open_now[0]
+        connection.leases += 1
+        try:
+            yield connection
+        finally:
+            connection.leases -= 1
+
+    async def _session(
+        self, wanted: Mapping[str, Any], channel: Channel, forwarded: Mapping[str, str], *, rooted: bool
+    ) -> Connection:
         """A session that is in no other call's way, or the least busy one where there are many."""
         opened_for = channel if rooted else None
         if rooted and channel.session is None:
-            return await self._source.open(wanted, legacy=True, opened_for=opened_for)
-        key = Key(json.dumps(wanted, sort_keys=True), channel.session if rooted else None)
+            return await self._source.open(wanted, legacy=True, opened_for=opened_for, forwarded=forwarded)
+        own = channel.session if rooted else None
+        key = Key(json.dumps(wanted, sort_keys=True), own, tuple(sorted(forwarded.items())))
         async with self._opening.setdefault(key, anyio.Lock()):
             usable = sorted(
                 (connection for connection in self._open.get(key, ()) if connection.is_open),
@@ -127,8 +175,10 @@ class Sessions:
             if usable and (not usable[0].leases or len(usable) >= MOST_SESSIONS):
                 return usable[0]
             if rooted:
-                self._make_room()
-            connection = await self._source.open(wanted, legacy=True, opened_for=opened_for)
+                self._make_room(lambda held: held.caller is not None, MOST_CALLERS_OWN)
+            if forwarded:
+                self._make_room(lambda held: bool(held.forwarded), MOST_FORWARDED)
+            connection = await self._source.open(wanted, legacy=True, opened_for=opened_for, forwarded=forwarded)
             if rooted and not usable:
                 channel.on_close(lambda: self._forget(key))
                 channel.on_roots_changed(lambda: self._tell_roots_changed(key))
@@ -147,21 +197,21 @@ class Sessions:
             if connection.session is not None:
                 await connection.session.announce_roots_changed()
 
-    def _make_room(self) -> None:
-        """End the idle sessions of the callers that have had theirs longest, where there are too many.
+    def _make_room(self, counts: Callable[[Key], bool], most: int) -> None:
+        """End the idle sessions of a kind that have been there longest, where there are too many.
 
         A caller whose session was ended gets another with its next call.
         """
         held = [
-            (key, connection)
-            for key, connections in self._open.items()
-            if key.caller is not None
-            for connection in connections
+            (key, connection) for key, connections in self._open.items() if counts(key) for connection in connections
         ]
         idle = [(key, connection) for key, connection in held if not connection.leases]
-        for key, connection in idle[: max(0, len(held) - MOST_CALLERS_OWN + 1)]:
+        for key, connection in idle[: max(0, len(held) - most + 1)]:
             connection.close()
             self._open[key] = [other for other in self._open[key] if other is not connection]
+            if not self._open[key] and key.forwarded:
+                del self._open[key]
+                self._opening.pop(key, None)
 
     def _sweep(self) -> None:
         """Keep one idle session a key."""

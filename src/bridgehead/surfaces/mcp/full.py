@@ -6,7 +6,7 @@ do follows from the view of its URL and from the gate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +27,7 @@ from bridgehead.core import BridgeError, Call, Caller, CallId, Clock, Era, Metho
 from bridgehead.surfaces.mcp.announcements import Announcements
 from bridgehead.surfaces.mcp.channel import LEVEL_KEY, ROOTS_KEY, FrontChannel
 from bridgehead.surfaces.mcp.failures import as_rpc_error, as_tool_result, is_for_the_model
+from bridgehead.surfaces.mcp.forwarding import forwarded_headers
 from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY, Lists, input_schema_of
 from bridgehead.surfaces.mcp.ports import Gate, Instructions
 from bridgehead.surfaces.mcp.sdk import Context, ViewServer, connection_of
@@ -58,6 +59,8 @@ class Inside:
     seal: Seal
     instructions: Instructions
     clock: Clock
+    forwarded_headers: Callable[[], frozenset[str]] = frozenset
+    """The names, in lower case, of the callers' headers that some backend wants."""
 
 
 class FullSurface:
@@ -181,6 +184,7 @@ class FullSurface:
                 group=self._group,
                 meta=_mapping(raw.get("_meta")),
                 answers=_mapping(raw["inputResponses"]) if "inputResponses" in raw else None,
+                forwarded=self._forwarded(ctx),
             )
             if isinstance(sealed, str):
                 call = replace(call, state=self._inside.seal.open(sealed, self._binding(call)))
@@ -196,6 +200,10 @@ class FullSurface:
             sealable = state if isinstance(state, str) else None
             result["requestState"] = self._inside.seal.close(sealable, self._binding(call))
         return result
+
+    def _forwarded(self, ctx: Context) -> Mapping[str, str]:
+        wanted = self._inside.forwarded_headers()
+        return forwarded_headers(ctx.request.headers, wanted) if wanted and ctx.request is not None else {}
 
     def _binding(self, call: Call) -> Binding:
         backend = self._backend_of(call.method, call.target)
