@@ -16,6 +16,8 @@ from bridgehead.core.json import dumps
 
 RequestId = int | str
 _SESSION_WORDS = re.compile(r"\bsession\b|not initiali[sz]ed", re.IGNORECASE)
+_SENTENCE = 500
+"""Bytes up to which a body is a complaint, and not a page on which a word stands somewhere."""
 _SESSION_CODES = frozenset({-32_000, -32_001, -32_600})
 """Codes under which servers complain of a session; there is no agreed one."""
 
@@ -87,7 +89,7 @@ def _if_for(message: Mapping[str, Any], request_id: RequestId, raw: bytes | None
 def is_session_complaint(answer: Answer | None, body: bytes) -> bool:
     """Whether a 400 says that the server does not know the session, so that it surely ran nothing."""
     if answer is None:
-        return len(body) < 500 and _SESSION_WORDS.search(body.decode("utf-8", "replace")) is not None  # noqa: PLR2004
+        return len(body) <= _SENTENCE and _SESSION_WORDS.search(body.decode("utf-8", "replace")) is not None
     error = as_mapping(answer.message.get("error"))
     return error.get("code") in _SESSION_CODES and _SESSION_WORDS.search(str(error.get("message"))) is not None
 
