@@ -18,9 +18,9 @@ import httpx2
 import psutil
 import pytest
 
-from bridgehead.backends.mcp.connection import Agreement, Connection
+from bridgehead.backends.mcp.connection import Agreement, Connection, Link
 from bridgehead.backends.mcp.facts import Facts
-from bridgehead.backends.mcp.sessions import MOST_CALLERS_OWN, Sessions
+from bridgehead.backends.mcp.sessions import MOST_CALLERS_OWN, NOTHING_FORWARDED, Sessions
 from bridgehead.core import Channel, Era, Silence
 from tests.spine.bridge import BIN, MODERN, SERVERS, Bridge, plain, running_bridge, wait_until
 from tests.spine.servers.hostile import SECRET
@@ -210,10 +210,17 @@ class Source:
     def __init__(self) -> None:
         self.opened: list[Ready] = []
 
-    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
+    async def open(
+        self,
+        capabilities: Mapping[str, Any],
+        *,
+        legacy: bool,
+        opened_for: Channel | None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
+    ) -> Connection:
         @asynccontextmanager
-        async def nothing() -> AsyncGenerator[tuple[Any, None]]:
-            yield None, None
+        async def nothing() -> AsyncGenerator[Link]:
+            yield Link(None)
 
         connection = Ready("b", nothing, agreement=Agreement(legacy=legacy), capabilities=capabilities)
         self.opened.append(connection)

@@ -121,7 +121,11 @@ def _plain(model: BaseModel) -> dict[str, Any]:
 def _backend(backend: BackendSettings) -> dict[str, Any]:
     """One backend, without the half that its kind does not have."""
     shown = _plain(backend)
-    for key in ("command", "args", "env", "cwd") if backend.url is not None else ("url", "headers", "transport"):
+    for key in (
+        ("command", "args", "env", "cwd")
+        if backend.url is not None
+        else ("url", "headers", "transport", "forward_headers")
+    ):
         del shown[key]
     if backend.url is not None:
         shown["url"] = _QUERY_VALUE.sub(rf"\1={MASK}", _USER_INFO.sub(f"{MASK}@", backend.url))

@@ -20,6 +20,18 @@ BUILTIN = "builtin"
 
 MIB = 1024 * 1024
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, section 5.6.2
+_NEVER_FORWARDED = {
+    "authorization": "the caller's token is for this bridge and never leaves it; put the server's own into `headers`",
+    "cookie": "it holds the caller's sessions with others",
+    "set-cookie": "it is no header of a request",
+    "host": "it names this bridge",
+    "origin": "it names the caller's page, not this bridge's",
+}
+_CONNECTIONS_OWN = re.compile(
+    r"(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|accept-encoding|last-event-id"
+    r"|mcp-.*|content-.*)"
+)
+"""Headers of one connection or one message (RFC 9110, section 7.6.1, and MCP's own), which the bridge makes for its own."""
 
 
 def _lower(value: object) -> object:
@@ -40,6 +52,22 @@ def _header_names(table: Mapping[str, Secret]) -> Mapping[str, Secret]:
     return table
 
 
+def _forwardable(names: tuple[str, ...]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    for name in names:
+        lower = name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"holds {name!r}, which cannot be the name of an HTTP header")
+        if lower in _NEVER_FORWARDED:
+            raise ValueError(f"holds {name!r}, which is never forwarded: {_NEVER_FORWARDED[lower]}")
+        if _CONNECTIONS_OWN.fullmatch(lower):
+            raise ValueError(f"holds {name!r}, which is never forwarded: it belongs to the caller's own connection")
+        if lower in seen:
+            raise ValueError(f"holds {name!r} twice")
+        seen.add(lower)
+    return names
+
+
 Port = Annotated[int, Strict(), Field(ge=0, le=65_535)]
 Count = Annotated[int, Strict(), Field(ge=1)]
 CountOrOff = Annotated[int, Strict(), Field(ge=0)]
@@ -50,6 +78,7 @@ Text = Annotated[str, Field(min_length=1)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
 Variables = Annotated[Mapping[str, Secret], AfterValidator(_variable_names)]
 Headers = Annotated[Mapping[str, Secret], AfterValidator(_header_names)]
+ForwardedHeaders = Annotated[tuple[str, ...], AfterValidator(_forwardable)]
 
 
 class _Table(BaseModel):
@@ -108,6 +137,7 @@ class BackendSettings(_Table):
     Attributes:
         cwd: Where the program starts; relative to `directory`. None: where the bridge was started.
         transport: For `url` only; `auto` tries Streamable HTTP first.
+        forward_headers: Headers of the caller's request that the server gets too, by name, for `url` only.
         namespace: Whether tools are shown as `{backend}__{tool}` or under their own names.
         tool_timeouts_s: Seconds by original tool name, where `timeout_s` does not fit.
         max_timeout_s: How long a call may take that reports progress, each report of which gives it its time anew; 0: progress
@@ -116,7 +146,7 @@ class BackendSettings(_Table):
         idle_limit_s: How long a session besides the shared one is kept without a call.
         concurrency: Calls in flight; None: `limits.backend_concurrency`.
         result_bytes: Largest result handed on whole; None: `limits.result_bytes`.
-        max_message_bytes: Largest message taken from the server; a larger one fails the call that it answers, and no other.
+        max_message_bytes: Largest message read from the server; a larger one fails its own call.
         name: The name it is configured under.
         directory: The directory of the configuration file.
     """
@@ -128,6 +158,7 @@ class BackendSettings(_Table):
     url: Text | None = None
     headers: Headers = Field(default_factory=dict[str, Secret])
     transport: Literal["auto", "http", "sse"] = "auto"
+    forward_headers: ForwardedHeaders = ()
     namespace: Literal["prefix", "none"] = "prefix"
     enabled: Switch = True
     start_timeout_s: Seconds = 60.0
@@ -148,11 +179,16 @@ class BackendSettings(_Table):
             raise ValueError("has both `command` and `url`: keep the one that is meant")
         if self.command is None and self.url is None:
             raise ValueError("needs `command` (a program to start) or `url` (a server to reach)")
-        alien = ("args", "env", "cwd") if self.url is not None else ("headers", "transport")
+        alien = ("args", "env", "cwd") if self.url is not None else ("headers", "transport", "forward_headers")
         stray = [f"`{key}`" for key in alien if key in self.model_fields_set]
         if stray:
             kind, other = ("url", "command") if self.url is not None else ("command", "url")
             raise ValueError(f"has `{kind}`, so {' and '.join(stray)} cannot be there: they belong to `{other}`")
+        configured = {name.lower() for name in self.headers}
+        if both := [f"`{name}`" for name in self.forward_headers if name.lower() in configured]:
+            raise ValueError(
+                f"names {' and '.join(both)} in `forward_headers` and in `headers`: keep the one that is meant"
+            )
         if self.url is not None and "${" not in self.url and not is_http_url(self.url):
             raise ValueError("needs a `url` that begins with http:// or https:// and names a host")
         return self
@@ -207,6 +243,12 @@ class Settings(_Table):
         return self.server.ungrouped == "show" or any(
             group.enabled and any(member.backend == backend for member in group.members)
             for group in self.groups.values()
+        )
+
+    def forwarded_headers(self) -> frozenset[str]:
+        """The names, in lower case, of the callers' headers that some backend wants."""
+        return frozenset(
+            name.lower() for backend in self.backends.values() if backend.enabled for name in backend.forward_headers
         )
 
     def origin(self, dotted_key: str) -> str:

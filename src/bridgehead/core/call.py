@@ -172,6 +172,8 @@ class Call:
         answers: `inputResponses` of a further round (2026-07-28 multi round-trip requests), else None.
         state: The backend's own `requestState` of that round, already unsealed, else None.
         route: Set by the gate once the call is allowed.
+        forwarded: Headers of the caller's request that some backend's configuration names, names in lower case. Each backend
+            takes those that its own names.
     """
 
     id: CallId
@@ -186,6 +188,7 @@ class Call:
     answers: Mapping[str, Any] | None = None
     state: str | None = None
     route: Route | None = None
+    forwarded: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(slots=True)

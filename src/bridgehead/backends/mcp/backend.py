@@ -19,18 +19,17 @@ import anyio.to_thread
 import structlog
 
 from bridgehead.backends.mcp.changes import Changes
-from bridgehead.backends.mcp.connection import Agreement, Connection, NotSent, innermost
+from bridgehead.backends.mcp.connection import Agreement, Connection, Link, NotSent, innermost, transport_fault
 from bridgehead.backends.mcp.facts import Facts
-from bridgehead.backends.mcp.http import SharedPool, open_http
+from bridgehead.backends.mcp.http import HttpTarget, SharedPool, open_http
 from bridgehead.backends.mcp.in_flight import InFlight
 from bridgehead.backends.mcp.listing import list_everything
 from bridgehead.backends.mcp.parking import ParkingLot
-from bridgehead.backends.mcp.pipe import Pipe
 from bridgehead.backends.mcp.ports import Memory, Shelf
 from bridgehead.backends.mcp.processes import Processes
 from bridgehead.backends.mcp.rounds import answer_rounds, is_repeatable, params_of, request_meta
 from bridgehead.backends.mcp.sdk import MCPError
-from bridgehead.backends.mcp.sessions import Sessions, askable
+from bridgehead.backends.mcp.sessions import NOTHING_FORWARDED, Sessions, askable
 from bridgehead.backends.mcp.starts import Starts, Turn, pause_s
 from bridgehead.backends.mcp.stdio import open_child
 from bridgehead.catalog import BackendStatus, Listing, State
@@ -99,6 +98,8 @@ class McpBackend:
         self._lot = ParkingLot()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._changes = Changes(name, surroundings.shelf)
+        self._asked_pause_s = 0.0
+        """How long the server wants to be left alone, where it said so."""
 
     @property
     def status(self) -> BackendStatus:
@@ -120,7 +121,7 @@ class McpBackend:
         lost = self._main is not None
         stable = lost and now - self._ready_since >= _STABLE_AFTER_S
         self._failures = 1 if stable else self._failures + 1
-        pause = pause_s(self._failures)
+        pause = max(pause_s(self._failures), self._asked_pause_s)
         self._next_try = now + pause
         self._returning = lost and pause <= _SHORT_PAUSE_S
         self._main = None
@@ -149,12 +150,14 @@ class McpBackend:
         """From opening the main session to its end; why it ended."""
         connection: Connection | None = None
         turn = await self._around.starts.turn(urgent=self._returning)
+        self._asked_pause_s = 0.0
         try:
             if self._tasks is not None:
                 self._tasks.start_soon(turn.end_in_time)
             connection = await self._open_main()
             return await self._live_on(connection, turn)
         except BackendUnavailable as error:
+            self._asked_pause_s = error.details.get("retry_after_s", 0.0)
             return error.sentence()
         finally:
             turn.end()
@@ -167,6 +170,9 @@ class McpBackend:
         try:
             await self._list(connection)
         except (MCPError, TimeoutError) as error:
+            if (fault := transport_fault(error)) is not None:
+                self._asked_pause_s = fault.details.get("retry_after_s", 0.0)
+                return fault.sentence()
             if self.facts.discovered is not None:
                 # What was kept no longer holds: the server was changed. Ask again next time.
                 await self._keep(replace(self.facts, discovered=None, legacy=None))
@@ -242,15 +248,22 @@ class McpBackend:
         await self._start(connection)
         return connection
 
-    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
-        """Open a further session, which declares these capabilities.
+    async def open(
+        self,
+        capabilities: Mapping[str, Any],
+        *,
+        legacy: bool,
+        opened_for: Channel | None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
+    ) -> Connection:
+        """Open a further session, which declares these capabilities and sends these headers of its caller.
 
         Raises:
             BackendUnavailable: It cannot be opened.
         """
         connection = Connection(
             self.name,
-            lambda: self._transport(sse=False),
+            lambda: self._transport(sse=False, forwarded=forwarded),
             agreement=Agreement(legacy=legacy, discovered=None if legacy else self.facts.discovered),
             capabilities=capabilities,
             opened_for=opened_for,
@@ -270,19 +283,20 @@ class McpBackend:
         await self._tasks.start(connection.live, self._settings.start_timeout_s)
 
     @asynccontextmanager
-    async def _transport(self, *, sse: bool) -> AsyncGenerator[tuple[Any, Pipe | None]]:
+    async def _transport(self, *, sse: bool, forwarded: Mapping[str, str] = NOTHING_FORWARDED) -> AsyncGenerator[Link]:
         if isinstance(self._launch, StdioLaunch):
             around, limit = self._around, self._settings.max_message_bytes
             async with open_child(
                 self.name, self._launch, around.environ, around.processes, max_message_bytes=limit
-            ) as opened:
-                yield opened
+            ) as (streams, child):
+                yield Link(streams, child)
             return
         launch: HttpLaunch = self._launch
         if sse or self.facts.sse:
             launch = replace(launch, transport="sse")
-        async with open_http(launch, self._around.pool) as streams:
-            yield streams, None
+        target = HttpTarget(self.name, launch, self._settings.max_message_bytes, forwarded)
+        async with open_http(target, self._around.pool) as session:
+            yield Link(session.streams, lane=session.lane)
 
     # --- what it offers
 
@@ -319,9 +333,10 @@ class McpBackend:
 
     async def _send(self, call: Call, main: Connection, channel: Channel) -> Outcome:
         caller = (call.caller.id, channel.session) if self._settings.sharing == "per-caller" else None
-        if caller is None and self._sessions.is_for_all(main, channel):
+        forwarded = self._forwarded(call)
+        if caller is None and not forwarded and self._sessions.is_for_all(main, channel):
             return await self._send_over(call, main, channel)
-        async with self._sessions.lease(main, channel, caller) as connection:
+        async with self._sessions.lease(main, channel, caller, forwarded) as connection:
             return await self._send_over(call, connection, channel)
 
     async def _send_over(self, call: Call, connection: Connection, channel: Channel) -> Outcome:
@@ -341,6 +356,13 @@ class McpBackend:
                 hint="this is a mistake in that server.",
             )
         return outcome
+
+    def _forwarded(self, call: Call) -> Mapping[str, str]:
+        """The caller's headers that this backend's configuration names; nothing else of a caller goes to the server."""
+        if not call.forwarded:
+            return NOTHING_FORWARDED
+        wanted = {name.lower() for name in self._settings.forward_headers}
+        return {name: value for name, value in call.forwarded.items() if name in wanted}
 
     def _timeout_s(self, call: Call) -> float:
         name = call.route.name if call.route is not None else ""

@@ -17,24 +17,42 @@ from typing import Any, cast
 
 import anyio
 import anyio.abc
-import httpx2
 import mcp_types as types
 import structlog
 
+from bridgehead.backends.mcp.http import Lane as HttpLane
 from bridgehead.backends.mcp.in_flight import PROGRESS, InFlight
 from bridgehead.backends.mcp.lane import GivenUp, LaneClosed
 from bridgehead.backends.mcp.pipe import Pipe
 from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.core import Channel, Outcome, as_mapping, new_id
 from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
+from bridgehead.core.json import dumps, loads
 
 log = structlog.get_logger(__name__)
 
 _REAP_S = 1.0
 _NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-Opener = Callable[[], AbstractAsyncContextManager[tuple[Any, Pipe | None]]]
-"""Opens a transport: its stream pair, and the child process where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An open transport.
+
+    Attributes:
+        streams: What the server says and where to write, as the SDK's messages.
+        child: The process, where there is one; its pipe is the lane.
+        lane: The lane of a transport without a process.
+    """
+
+    streams: Any
+    child: Pipe | None = None
+    lane: HttpLane | None = None
+
+
+Opener = Callable[[], AbstractAsyncContextManager[Link]]
+"""Opens a transport."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +96,7 @@ class Connection:
         self.name = name
         self.session: RelaySession | None = None
         self.child: Pipe | None = None
+        self._http: HttpLane | None = None
         self.pushed: set[str] = set()
         """Methods that the server has asked by itself."""
         self.has_lane = True
@@ -130,10 +149,14 @@ class Connection:
         try:
             # One scope around everything, whose deadline ends with the start: scopes have to nest.
             with anyio.fail_after(start_timeout_s) as patience:
-                async with self._opener() as (streams, self.child):
-                    if self.child is not None:
-                        self.child.heard = self.heard
-                    session = RelaySession(streams, self, capabilities=self._capabilities, timeout_s=start_timeout_s)
+                async with self._opener() as link:
+                    self.child, self._http = link.child, link.lane
+                    for lane in (link.child, link.lane):
+                        if lane is not None:
+                            lane.heard = self.heard
+                    session = RelaySession(
+                        link.streams, self, capabilities=self._capabilities, timeout_s=start_timeout_s
+                    )
                     async with session:
                         await self._agree(session)
                         patience.deadline = math.inf
@@ -197,16 +220,9 @@ class Connection:
             meta = {**meta, "progressToken": token}
         flight.begin(self._loop.time(), timeout_s)
         try:
-            result = await self._exchange(session, method, params, meta, flight)
+            result = await self._settled(self._exchange(session, method, params, meta, flight))
             if not isinstance(result, GivenUp):
                 return self._outcome(method, result)
-        except MCPError as error:
-            if isinstance(error.__context__, anyio.BrokenResourceError | anyio.ClosedResourceError):
-                # Nobody took the request from the session any more, let alone wrote it.
-                raise await self._not_sent() from error
-            raise await self._failure(error) from error
-        except LaneClosed as error:
-            raise await (self._lost() if error.sent else self._not_sent()) from error
         finally:
             self._in_flight.discard(flight)
             if token is not None:
@@ -223,6 +239,26 @@ class Connection:
             " `max_timeout_s` where it reports progress.",
         )
 
+    async def _settled(self, exchange: Awaitable[Any]) -> Any:
+        """What comes of an exchange, with what went wrong in the caller's terms.
+
+        Raises:
+            BridgeError: As `run` does.
+        """
+        try:
+            return await exchange
+        except BackendUnavailable as error:
+            if error.details.get("sent") is False:
+                raise NotSent(error.message, hint=error.hint, details=error.details) from error
+            raise
+        except LaneClosed as error:
+            raise await (self._lost() if error.sent else self._not_sent()) from error
+        except MCPError as error:
+            if isinstance(error.__context__, anyio.BrokenResourceError | anyio.ClosedResourceError):
+                # Nobody took the request from the session any more, let alone wrote it.
+                raise await self._not_sent() from error
+            raise await self._failure(error) from error
+
     async def _exchange(
         self, session: RelaySession, method: str, params: Mapping[str, Any], meta: Mapping[str, Any], flight: InFlight
     ) -> Any:
@@ -232,28 +268,39 @@ class Connection:
             MCPError: The server answered with an error.
             LaneClosed: The session has ended.
         """
-        lane = self.child.lane if self.child is not None and self.has_lane else None
-        if lane is None:
+        pipe = self.child.lane if self.child is not None and self.has_lane else None
+        if pipe is None:
             with anyio.CancelScope(deadline=flight.deadline) as flight.scope:
-                result = await session.request(method, params, meta=meta)
-                await flight.told()
+                result = await self._over_session(session, method, params, meta)
+                if flight.telling is not None:
+                    await flight.told()
                 return result
             return GivenUp("it took too long")
-        flight.lane = lane
+        flight.lane = pipe
         try:
-            answer = await lane.request(method, session.stamped(params, meta), flight)
+            answer = await pipe.request(method, session.stamped(params, meta), flight)
         except ValueError as error:
             raise MCPError(types.INVALID_PARAMS, f"The request was not sent: {error}.") from error
         if flight.telling is not None:
             with anyio.move_on_after(flight.deadline - anyio.current_time()):
                 await flight.told()
-        if isinstance(answer, GivenUp) or "result" in answer:
-            return answer if isinstance(answer, GivenUp) else answer["result"]
-        problem = as_mapping(answer.get("error"))
-        code, message = problem.get("code"), problem.get("message")
-        if not isinstance(code, int) or not isinstance(message, str):
-            raise MCPError(types.INTERNAL_ERROR, "The server's answer is no JSON-RPC answer.")
-        raise MCPError(code, message, problem.get("data"))
+        return answer if isinstance(answer, GivenUp) else _result_of(answer)
+
+    async def _over_session(
+        self, session: RelaySession, method: str, params: Mapping[str, Any], meta: Mapping[str, Any]
+    ) -> Any:
+        """Send the request over the lane of the HTTP transport, or, where there is none, as the SDK does."""
+        if self._http is not None and self.has_lane:
+            stamped = session.stamped(params, meta)
+            try:
+                body = dumps(stamped)
+            except ValueError as error:
+                raise MCPError(types.INVALID_PARAMS, f"The request was not sent: {error}.") from error
+            headers = session.headers_of(method, params)
+            raw = await self._http.request(method, body, headers=headers, timeout_s=None)
+            if raw is not None:
+                return _result_of(as_mapping(loads(raw)))
+        return await session.request(method, params, meta=meta)
 
     def _outcome(self, method: str, result: Any) -> Outcome:
         if not isinstance(result, dict):
@@ -327,10 +374,10 @@ class Connection:
 
     async def _failure(self, error: MCPError) -> BridgeError:
         """What an error of the session means to the caller."""
+        if (fault := transport_fault(error)) is not None:
+            return fault
         session = self.session
-        # "Session terminated" is what the SDK makes of a 404 to a request with a session id.
-        forgotten = self.child is None and error.message == "Session terminated"
-        if session is None or session.is_closed or self._over.is_set() or forgotten:
+        if session is None or session.is_closed or self._over.is_set():
             return await self._lost()
         return ProtocolFailure(error.message, rpc_code=error.code, data=error.data)
 
@@ -356,8 +403,11 @@ class Connection:
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""
         leaf = innermost(error)
-        if isinstance(leaf, BackendUnavailable):
-            return leaf
+        fault = transport_fault(leaf)
+        if isinstance(fault, BackendUnavailable):
+            return fault
+        if fault is not None:
+            return BackendUnavailable(fault.message, hint=fault.hint, details=fault.details)
         if self.child is not None:
             if self.child.silent.is_set():
                 await self.child.exits(_REAP_S)
@@ -374,6 +424,21 @@ class Connection:
         )
 
 
+def _result_of(answer: Mapping[str, Any]) -> Any:
+    """The result in a JSON-RPC answer.
+
+    Raises:
+        MCPError: It is an error, or no answer at all.
+    """
+    if "result" in answer:
+        return answer["result"]
+    problem = as_mapping(answer.get("error"))
+    code, message = problem.get("code"), problem.get("message")
+    if not isinstance(code, int) or not isinstance(message, str):
+        raise MCPError(types.INTERNAL_ERROR, "The server's answer is no JSON-RPC answer.")
+    raise MCPError(code, message, problem.get("data"))
+
+
 def innermost(error: BaseException) -> BaseException:
     """The first leaf of an exception group, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
@@ -381,11 +446,16 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
+def transport_fault(error: BaseException) -> BridgeError | None:
+    """What the transport has to say of an error, where it is the transport's own: no server can make it say so."""
+    if isinstance(error, MCPError) and isinstance(error.error.data, BridgeError):
+        return error.error.data
+    return error if isinstance(error, BridgeError) else None
+
+
 def _reason(error: BaseException) -> str:
     if isinstance(error, MCPError):
         return f"it answered the handshake with error {error.code}: {error.message[:200]}"
-    if isinstance(error, httpx2.HTTPStatusError):
-        return f"it answered with HTTP status {error.response.status_code}"
     text = str(error).strip() or type(error).__name__
     # An address may hold a key, and a cause is shown to anyone.
     return re.sub(r"https?://[^\s'\"]+", "its address", text)[:300].rstrip(".")

@@ -9,7 +9,7 @@ request to the next; and what the peer asks and announces, unparsed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -20,7 +20,12 @@ from mcp.client.subscriptions import Subscription, listen
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.dispatcher import CallOptions, DispatchContext
 from mcp.shared.exceptions import MCPError
-from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    find_invalid_x_mcp_header,
+    x_mcp_header_map,
+)
 from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -41,6 +46,9 @@ OWN_META_KEYS = frozenset(
     }
 )
 """`_meta` keys that belong to one connection and are never relayed (MCP 2026-07-28, basic, `_meta`)."""
+
+
+_SAME_FOR_ALL = frozenset({MCP_PROTOCOL_VERSION_HEADER, MCP_METHOD_HEADER})
 
 
 class Peer(Protocol):
@@ -138,6 +146,15 @@ class RelaySession(ClientSession):
             self._stamp(data, {})
             self._own_meta, self._stamped_by = data["params"].get("_meta", {}), self._stamp
         return {**params, "_meta": {**self._own_meta, **meta}} if meta or self._own_meta else params
+
+    def headers_of(self, method: str, params: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+        """The headers that a request of the 2026-07-28 generation carries besides those that are the same for all."""
+        if not self.is_modern:
+            return ()
+        data: dict[str, Any] = {"method": method, "params": dict(params)}
+        opts: CallOptions = {}
+        self._stamp(data, opts)
+        return [(name, value) for name, value in opts.get("headers", {}).items() if name not in _SAME_FOR_ALL]
 
     def spawn(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `task` for as long as the session lasts."""

@@ -12,9 +12,10 @@ A session without a call is ended after a while.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import anyio
@@ -28,6 +29,9 @@ MOST_SESSIONS = 8
 """Sessions for one set of capabilities; beyond them calls share, and a question that could be for either is refused."""
 MOST_CALLERS_OWN = 32
 """Sessions that are one caller's own, with one backend, before the longest idle are ended."""
+MOST_FORWARDED = 64
+"""Sessions that belong to what callers' headers say, with one backend, before the longest idle are ended."""
+NOTHING_FORWARDED: Mapping[str, str] = MappingProxyType({})
 _ASKABLE = ("sampling", "elicitation", "roots")
 _LOOK_EVERY_S = 30.0
 
@@ -40,8 +44,15 @@ class Source(Protocol):
         """What is known of the server."""
         ...
 
-    async def open(self, capabilities: Mapping[str, Any], *, legacy: bool, opened_for: Channel | None) -> Connection:
-        """Open a further session.
+    async def open(
+        self,
+        capabilities: Mapping[str, Any],
+        *,
+        legacy: bool,
+        opened_for: Channel | None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
+    ) -> Connection:
+        """Open a further session, with these headers of its caller.
 
         Raises:
             BackendUnavailable: It cannot be opened.
@@ -55,11 +66,18 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What sessions are pooled by: the declared capabilities, and the caller's own session where it has to be alone."""
+    """What sessions are pooled by.
+
+    Attributes:
+        capabilities: What is declared.
+        caller: The caller's own session, where it has to be alone.
+        forwarded: Headers of callers that the server may tie a session to, so that those with others get others.
+    """
 
     capabilities: str
     caller: Hashable | None
     legacy: bool = True
+    forwarded: tuple[tuple[str, str], ...] = ()
 
 
 def askable(capabilities: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +129,11 @@ class Sessions:
 
     @asynccontextmanager
     async def lease(
-        self, main: Connection, channel: Channel, caller: Hashable | None = None
+        self,
+        main: Connection,
+        channel: Channel,
+        caller: Hashable | None = None,
+        forwarded: Mapping[str, str] = NOTHING_FORWARDED,
     ) -> AsyncGenerator[Connection]:
         """The session for a call, for the time of the call.
 
@@ -119,6 +141,7 @@ class Sessions:
             main: The main session.
             channel: The way back to the caller.
             caller: Who calls, where every caller has a session of its own; else None.
+            forwarded: The caller's headers that the server gets too.
 
         Raises:
             BackendBusy: It would need a session of its own, and there are as many as there may be, all with a call.
@@ -129,17 +152,25 @@ class Sessions:
         if not rooted and caller is None:
             wanted.pop("roots", None)
         if not wanted and caller is None:
-            yield main
+            if not forwarded:
+                yield main
+                return
+            async with self._forwarding(main, forwarded) as connection:
+                yield connection
             return
+        key = Key(
+            json.dumps(wanted, sort_keys=True),
+            caller if caller is not None else channel.session if rooted else None,
+            bool(wanted) or not main.is_modern,
+            tuple(sorted(forwarded.items())),
+        )
         try:
-            connection = await self._session(
-                wanted, channel, rooted=rooted, own=caller, legacy=bool(wanted) or not main.is_modern
-            )
+            connection = await self._session(key, wanted, channel, alone=rooted or caller is not None)
         except BackendUnavailable:
             if not main.is_modern or not wanted:
                 raise
             await self._source.learn(dual=False)
-            async with self.lease(main, channel, caller) as connection:
+            async with self.lease(main, channel, caller, forwarded) as connection:
                 yield connection
             return
         connection.leases += 1
@@ -158,29 +189,47 @@ class Sessions:
                 connection.close()
             self._sweep()
 
-    async def _session(
-        self, wanted: Mapping[str, Any], channel: Channel, *, rooted: bool, own: Hashable | None, legacy: bool
-    ) -> Connection:
-        """A session that is in no other call's way, or the least busy one where there are many; `own`: that caller's."""
-        if rooted and channel.session is None:
-            return await self._source.open(wanted, legacy=True, opened_for=channel)
-        alone = rooted or own is not None
+    @asynccontextmanager
+    async def _forwarding(self, main: Connection, forwarded: Mapping[str, str]) -> AsyncGenerator[Connection]:
+        """The session of all callers whose headers say the same."""
+        key = Key("", None, not main.is_modern, tuple(sorted(forwarded.items())))
+        async with self._opening.setdefault(key, anyio.Lock()):
+            open_now = [connection for connection in self._open.get(key, ()) if connection.is_open]
+            if not open_now:
+                self._make_room(lambda held: bool(held.forwarded), MOST_FORWARDED)
+                open_now = [
+                    await self._source.open({}, legacy=not main.is_modern, opened_for=None, forwarded=forwarded)
+                ]
+            self._open[key] = open_now
+        connection = open_now[0]
+        connection.leases += 1
+        try:
+            yield connection
+        finally:
+            connection.leases -= 1
+            connection.idle_since = anyio.current_time()
+
+    async def _session(self, key: Key, wanted: Mapping[str, Any], channel: Channel, *, alone: bool) -> Connection:
+        """A session that is in no other call's way, or the least busy one where there are many; `alone`: its caller's."""
+        forwarded = dict(key.forwarded)
+        if alone and key.caller is None:
+            return await self._source.open(wanted, legacy=True, opened_for=channel, forwarded=forwarded)
         # A channel that is but one request's is no way to its caller once that has been answered.
         opened_for = channel if alone and channel.session is not None else None
-        key = Key(
-            json.dumps(wanted, sort_keys=True), own if own is not None else channel.session if rooted else None, legacy
-        )
         async with self._opening.setdefault(key, anyio.Lock()):
             usable = sorted(
                 (connection for connection in self._open.get(key, ()) if connection.is_open),
                 key=lambda connection: connection.leases,
             )
-            most = MOST_SESSIONS if own is None else 1
+            # One is enough where it is known whose it is, by the caller or by what its server may ask it.
+            most = MOST_SESSIONS if wanted and (not alone or key.caller == channel.session) else 1
             if usable and (not usable[0].leases or len(usable) >= most):
                 return usable[0]
             if alone:
-                self._make_room()
-            connection = await self._source.open(wanted, legacy=legacy, opened_for=opened_for)
+                self._make_room(lambda held: held.caller is not None, MOST_CALLERS_OWN)
+            if forwarded:
+                self._make_room(lambda held: bool(held.forwarded), MOST_FORWARDED)
+            connection = await self._source.open(wanted, legacy=key.legacy, opened_for=opened_for, forwarded=forwarded)
             connection.idle_since = anyio.current_time()
             if alone and not usable:
                 channel.on_close(lambda: self._forget(key))
@@ -200,8 +249,8 @@ class Sessions:
             if connection.session is not None:
                 await connection.session.announce_roots_changed()
 
-    def _make_room(self) -> None:
-        """End the sessions that callers have had idle longest, where there are too many.
+    def _make_room(self, counts: Callable[[Key], bool], most: int) -> None:
+        """End the sessions of a kind that have been idle longest, where there are too many.
 
         A caller whose session was ended gets another with its next call.
 
@@ -211,18 +260,18 @@ class Sessions:
         held = [
             (key, connection)
             for key, connections in self._open.items()
-            if key.caller is not None
+            if counts(key)
             for connection in connections
             if connection.is_open
         ]
-        surplus = len(held) - MOST_CALLERS_OWN + 1
+        surplus = len(held) - most + 1
         idle = sorted(
             ((key, connection) for key, connection in held if not connection.leases),
             key=lambda one: one[1].idle_since,
         )
         if surplus > len(idle):
             raise BackendBusy(
-                f"{MOST_CALLERS_OWN} callers have sessions of their own with this backend, all of them with calls.",
+                f"{most} callers have sessions of their own with this backend, all of them with calls.",
                 hint="wait for a call to end, then send this one again.",
             )
         for key, connection in idle[: max(0, surplus)]:

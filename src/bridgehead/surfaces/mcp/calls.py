@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import mcp_types as types
 from bridgehead.catalog import Catalog
 from bridgehead.core import BridgeError, Call, Caller, CallId, Channel, Clock, Era, Method, as_mapping, new_id
 from bridgehead.surfaces.mcp.failures import as_rpc_error, as_tool_result, is_for_the_model
+from bridgehead.surfaces.mcp.forwarding import forwarded_headers
 from bridgehead.surfaces.mcp.lists import SERVER_IDENTITY
 from bridgehead.surfaces.mcp.ports import Gate, Instructions
 from bridgehead.surfaces.mcp.sealing import Binding, Seal, digest
@@ -31,6 +32,8 @@ class Inside:
     seal: Seal
     instructions: Instructions
     clock: Clock
+    forwarded_headers: Callable[[], frozenset[str]] = frozenset
+    """The names, in lower case, of the callers' headers that some backend wants."""
 
 
 class Calls:
@@ -40,8 +43,17 @@ class Calls:
         self._inside = inside
         self._group = group
 
-    async def relay(self, method: Method, raw: Mapping[str, Any], caller: Caller, channel: Channel) -> dict[str, Any]:
+    async def relay(
+        self,
+        method: Method,
+        raw: Mapping[str, Any],
+        caller: Caller,
+        channel: Channel,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
         """Run `tools/call`, `prompts/get`, `resources/read` or `completion/complete` with the request's parameters.
+
+        `headers` are those of the request, where it came with any; the call carries on what some backend wants of them.
 
         Raises:
             MCPError: What went wrong is no tool's failure.
@@ -56,9 +68,19 @@ class Calls:
                 arguments = {key: raw[key] for key in ("ref", "argument", "context") if key in raw}
             case _:
                 target, arguments = raw["uri"], _NOTHING
-        return await self.run(self.call(method, target, arguments, caller=caller, channel=channel), raw)
+        call = self.call(method, target, arguments, caller=caller, channel=channel)
+        if headers is not None:
+            call.forwarded = self.forwarded(headers)
+        return await self.run(call, raw)
 
-    async def call_tool(self, raw: Mapping[str, Any], caller: Caller, channel: Channel) -> dict[str, Any]:
+    def forwarded(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """What the configuration has some backend get of a request's headers."""
+        wanted = self._inside.forwarded_headers()
+        return forwarded_headers(headers, wanted) if wanted else _NOTHING
+
+    async def call_tool(
+        self, raw: Mapping[str, Any], caller: Caller, channel: Channel, forwarded: Mapping[str, str]
+    ) -> dict[str, Any]:
         """Run `tools/call` with parameters of which `name`, `arguments` and `_meta` are all there is.
 
         Raises:
@@ -74,8 +96,14 @@ class Calls:
             "mcp",
             self._group,
             raw.get("_meta") or {},
+            forwarded=forwarded,
         )
         return await self.run(call, {})
+
+    @property
+    def forwards(self) -> bool:
+        """Whether some backend wants any of the callers' headers."""
+        return bool(self._inside.forwarded_headers())
 
     def call(
         self, method: Method, target: str, arguments: Mapping[str, Any], *, caller: Caller, channel: Channel

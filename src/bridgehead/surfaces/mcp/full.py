@@ -143,11 +143,16 @@ class FullSurface:
         return enveloped(await self._relay(ctx, None), ctx.method, FrontChannel(ctx).era)
 
     async def _relay(self, ctx: Context, _params: Any) -> dict[str, Any]:
-        return await self.calls.relay(Method(ctx.method), ctx.params or {}, self._caller(ctx), FrontChannel(ctx))
+        headers = ctx.request.headers if ctx.request is not None else None
+        return await self.calls.relay(
+            Method(ctx.method), ctx.params or {}, self._caller(ctx), FrontChannel(ctx), headers
+        )
 
     async def _run(self, ctx: Context, method: Method, target: str) -> None:
         """Run a call about a resource that has no result to show."""
         call = self.calls.call(method, target, {}, caller=self._caller(ctx), channel=FrontChannel(ctx))
+        if ctx.request is not None:
+            call.forwarded = self.calls.forwarded(ctx.request.headers)
         await self.calls.run(call, ctx.params or {})
 
     def _caller(self, ctx: Context) -> Caller:

@@ -301,7 +301,7 @@ class FastLane:
         status = 200
         body: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
         try:
-            result = await self._calls.call_tool(raw, arrived.caller, running)
+            result = await self._calls.call_tool(raw, arrived.caller, running, self._forwarded(arrived.headers))
             body["result"] = enveloped(result, Method.TOOL, running.era)
         except MCPError as error:
             body["error"] = error.error.model_dump(by_alias=True, exclude_unset=True)
@@ -322,6 +322,12 @@ class FastLane:
             if client is not None and client.running.get(request_id) is running:
                 del client.running[request_id]
         await running.reply.finish(dumps(body), status)
+
+    def _forwarded(self, headers: Mapping[bytes, bytes]) -> Mapping[str, str]:
+        if not self._calls.forwards:
+            return _NOTHING
+        decoded = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
+        return self._calls.forwarded(decoded)
 
     def _tick(self) -> None:
         """Look at the calls that run. One timer serves all of them: most have ended before it comes."""

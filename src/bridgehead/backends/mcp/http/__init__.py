@@ -1,0 +1,10 @@
+"""MCP servers over HTTP: Streamable HTTP, and the older HTTP+SSE transport (2024-11-05).
+
+`pool` is the door. Behind it: `guard` (where connections may lead), `wire` (one request, and all of aiohttp), `streamable` and
+`legacy` (the transports), `lane` (the short way for calls), `answers`, `events` and `causes` (reading what servers send).
+"""
+
+from bridgehead.backends.mcp.http.lane import Lane
+from bridgehead.backends.mcp.http.pool import HttpSession, HttpTarget, SharedPool, open_http
+
+__all__ = ["HttpSession", "HttpTarget", "Lane", "SharedPool", "open_http"]
