@@ -112,3 +112,13 @@ def test_a_shell_around_the_server_hides_none_of_it(tmp_path: Path, line: str) -
         assert alive(pids) == []
         pids = [process.pid for process in tree(bridge)]
     assert alive(pids) == []
+
+
+def test_a_death_is_noticed_although_a_grandchild_holds_the_pipes_open(tmp_path: Path) -> None:
+    with running_bridge(tmp_path, rough("b")) as bridge:
+        bridge.wait_ready("b")
+        began = time.monotonic()
+        assert "exited with code 9" in said(bridge.call("b__leave"))
+        assert time.monotonic() - began < 8
+        assert said(bridge.call("b__read")) == "read"
+        wait_until(lambda: len(tree(bridge)) == 1)

@@ -57,7 +57,21 @@ def tools() -> list[dict[str, Any]]:
     elif MODE == "new-cursors":
         names = []
     else:
-        names = ["read", "write", "again", "big", "progress", "hang", "die", "noise", "flood", "deaf", "pid", "sleep"]
+        names = [
+            "read",
+            "write",
+            "again",
+            "big",
+            "progress",
+            "hang",
+            "die",
+            "noise",
+            "flood",
+            "deaf",
+            "pid",
+            "sleep",
+            "leave",
+        ]
     annotations = {"read": READS, "again": REPEATS}
     return [
         {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations.get(name, {})} for name in names
@@ -125,7 +139,10 @@ def call(number: Any, name: str, params: dict[str, Any]) -> None:
             send({"id": number, "result": text(TEXT * (arguments["bytes"] // len(TEXT.encode())))}, arguments["step"])
         case "progress":
             progress(number, params)
-        case "die":
+        case "die" | "leave":
+            if name == "leave":
+                # Somebody goes on who holds every pipe.
+                subprocess.Popen([sys.executable, "-S", "-c", STUBBORN], stdin=0)
             os._exit(9)
         case "noise":
             noise(number)
