@@ -130,6 +130,13 @@ def deaf(number: Any) -> None:
     time.sleep(600)
 
 
+def die(*, leaving_one: bool) -> None:
+    """End at once, or so that somebody goes on who holds every pipe."""
+    if leaving_one:
+        subprocess.Popen([sys.executable, "-S", "-c", STUBBORN], stdin=0)
+    os._exit(9)
+
+
 def call(number: Any, name: str, params: dict[str, Any]) -> None:
     """Answer a call in its own way."""
     arguments: dict[str, Any] = params.get("arguments") or {}
@@ -140,10 +147,7 @@ def call(number: Any, name: str, params: dict[str, Any]) -> None:
         case "progress":
             progress(number, params)
         case "die" | "leave":
-            if name == "leave":
-                # Somebody goes on who holds every pipe.
-                subprocess.Popen([sys.executable, "-S", "-c", STUBBORN], stdin=0)
-            os._exit(9)
+            die(leaving_one=name == "leave")
         case "noise":
             noise(number)
         case "flood":
