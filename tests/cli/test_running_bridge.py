@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -218,13 +219,17 @@ def test_backends_are_listed_with_state_and_cause(bridge: TinyBridge, run: Comma
         "server": None,
         "tools": 7,
         "stale": True,
+        "next_try": "2026-11-30T12:01:00+00:00",
     }
     bridge.pages["/health"] = {"backends": {"list": [down]}}
 
     done = run("backend", "list")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1].split() == ["box", "down", "(stale)", "7", "3", "It", "exited."]
+    since = f"{datetime.fromisoformat(str(down['since'])).astimezone():%Y-%m-%d %H:%M:%S}"
+    until = f"{datetime.fromisoformat(str(down['next_try'])).astimezone():%Y-%m-%d %H:%M:%S}"
+    line = " ".join(done.stdout.splitlines()[1].split())
+    assert line == f"box down (stale) 7 3 {since} It exited. {until}"
     assert json.loads(run("backend", "list", "--json").stdout) == [down]
 
 

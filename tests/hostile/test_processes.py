@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import sys
 import time
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.hostile.bench import ROUGH, alive, rough, said, tree
+from tests.hostile.bench import ROUGH, alive, noted, rough, said, tree
 from tests.spine.bridge import Bridge, running_bridge, wait_until
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a system tells less of its processes")
@@ -35,17 +37,23 @@ def test_a_tree_that_ignores_sigterm_and_left_its_group_ends_with_the_bridge(tmp
 
 @LINUX
 def test_a_second_signal_gives_calls_up_and_leaves_no_process_behind(tmp_path: Path) -> None:
-    config = "[server]\nshutdown_grace_s = 600\n" + rough("b", "stubborn", more="timeout_s = 600")
-    with running_bridge(tmp_path, config, expect_exit=True) as bridge:
+    journal = tmp_path / "journal"
+    config = "[server]\nshutdown_grace_s = 600\n" + rough("b", "stubborn", journal, more="timeout_s = 600")
+    with running_bridge(tmp_path, config, expect_exit=True) as bridge, ThreadPoolExecutor() as threads:
         bridge.wait_ready("b")
         pids = pids_of(bridge)
-        with pytest.raises(Exception, match=r".*"):
-            bridge.modern("tools/call", {"name": "b__nothing", "arguments": {}}, timeout_s=0.001)
+        call = threads.submit(bridge.modern, "tools/call", {"name": "b__hang", "arguments": {}}, timeout_s=60)
+        wait_until(lambda: any(line.get("call") == "hang" for line in noted(journal)))
         bridge.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        time.sleep(0.5)
+        assert bridge.process.poll() is None, "a first signal lets calls end"
         bridge.process.send_signal(signal.SIGTERM)
-        bridge.process.wait(20)
+        assert bridge.process.wait(20) == 0
+        # Answered or cut off, it knows.
+        assert call.exception(timeout=20) is not None or call.result() is not None
     assert alive(pids) == []
+    with closing(sqlite3.connect(bridge.state_dir / "bridgehead.db")) as database:
+        assert database.execute("SELECT count(*) FROM audit").fetchone() == (1,)
 
 
 @LINUX
@@ -112,3 +120,13 @@ def test_a_shell_around_the_server_hides_none_of_it(tmp_path: Path, line: str) -
         assert alive(pids) == []
         pids = [process.pid for process in tree(bridge)]
     assert alive(pids) == []
+
+
+def test_a_death_is_noticed_although_a_grandchild_holds_the_pipes_open(tmp_path: Path) -> None:
+    with running_bridge(tmp_path, rough("b")) as bridge:
+        bridge.wait_ready("b")
+        began = time.monotonic()
+        assert "exited with code 9" in said(bridge.call("b__leave"))
+        assert time.monotonic() - began < 8
+        assert said(bridge.call("b__read")) == "read"
+        wait_until(lambda: len(tree(bridge)) == 1)

@@ -53,7 +53,7 @@ def client(held: Catalog) -> TestClient:
 READY = BackendStatus(
     "box", State.READY, NOON, restarts=2, protocol="2025-11-25", server="boxes 1.0", stderr=("token=hunter2",)
 )
-DOWN = BackendStatus("gone", State.DOWN, NOON, "It exited with code 3.")
+DOWN = BackendStatus("gone", State.DOWN, NOON, "It exited with code 3.", next_try=NOON)
 
 
 def test_health_needs_no_token_and_names_every_backend_with_its_cause() -> None:
@@ -77,22 +77,26 @@ def test_health_needs_no_token_and_names_every_backend_with_its_cause() -> None:
                     "state": "ready",
                     "cause": None,
                     "since": "2026-11-30T12:00:00+00:00",
+                    "next_try": None,
                     "restarts": 2,
                     "protocol": "2025-11-25",
                     "server": "boxes 1.0",
                     "tools": 12,
                     "stale": False,
+                    "skipped_lines": 0,
                 },
                 {
                     "name": "gone",
                     "state": "down",
                     "cause": "It exited with code 3.",
                     "since": "2026-11-30T12:00:00+00:00",
+                    "next_try": "2026-11-30T12:00:00+00:00",
                     "restarts": 0,
                     "protocol": None,
                     "server": None,
                     "tools": 0,
                     "stale": False,
+                    "skipped_lines": 0,
                 },
             ],
         },

@@ -57,7 +57,21 @@ def tools() -> list[dict[str, Any]]:
     elif MODE == "new-cursors":
         names = []
     else:
-        names = ["read", "write", "again", "big", "progress", "hang", "die", "noise", "flood", "deaf", "pid", "sleep"]
+        names = [
+            "read",
+            "write",
+            "again",
+            "big",
+            "progress",
+            "hang",
+            "die",
+            "noise",
+            "flood",
+            "deaf",
+            "pid",
+            "sleep",
+            "leave",
+        ]
     annotations = {"read": READS, "again": REPEATS}
     return [
         {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations.get(name, {})} for name in names
@@ -116,6 +130,13 @@ def deaf(number: Any) -> None:
     time.sleep(600)
 
 
+def die(*, leaving_one: bool) -> None:
+    """End at once, or so that somebody goes on who holds every pipe."""
+    if leaving_one:
+        subprocess.Popen([sys.executable, "-S", "-c", STUBBORN], stdin=0)
+    os._exit(9)
+
+
 def call(number: Any, name: str, params: dict[str, Any]) -> None:
     """Answer a call in its own way."""
     arguments: dict[str, Any] = params.get("arguments") or {}
@@ -125,8 +146,8 @@ def call(number: Any, name: str, params: dict[str, Any]) -> None:
             send({"id": number, "result": text(TEXT * (arguments["bytes"] // len(TEXT.encode())))}, arguments["step"])
         case "progress":
             progress(number, params)
-        case "die":
-            os._exit(9)
+        case "die" | "leave":
+            die(leaving_one=name == "leave")
         case "noise":
             noise(number)
         case "flood":

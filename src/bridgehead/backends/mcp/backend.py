@@ -391,7 +391,7 @@ class McpBackend:
         cause = self._status.cause or f"Backend {self.name} is starting."
         hint = f"it is tried again by itself; `bridgehead backend test {self.name}` shows what is wrong."
         if self._status.state is State.STARTING:
-            return BackendUnavailable(f"{cause} It is being started.", hint=hint)
+            return BackendUnavailable(f"{cause} It is being started again." if self._status.cause else cause, hint=hint)
         now = self._around.clock.monotonic()
         left_s = self._next_try - now
         if left_s > _SHORT_PAUSE_S and now - self._asked_for_try >= _SHORT_PAUSE_S:

@@ -226,12 +226,15 @@ class Processes:
         """End what the bridges before this one left behind, where they were killed themselves."""
         if self._records is None:
             return
-        for path, record in (await anyio.to_thread.run_sync(kept, self._records)).items():
-            if await anyio.to_thread.run_sync(lambda record=record: record.is_orphaned):
-                await _end_left(record)
-            elif not record.is_from_before:
-                continue
-            await anyio.Path(path).unlink(missing_ok=True)
+        try:
+            for path, record in (await anyio.to_thread.run_sync(kept, self._records)).items():
+                if await anyio.to_thread.run_sync(lambda record=record: record.is_orphaned):
+                    await _end_left(record)
+                elif not record.is_from_before:
+                    continue
+                await anyio.Path(path).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("what an earlier bridge left behind cannot be looked for", cause=str(error))
 
 
 def adopt_orphans() -> None:
@@ -256,6 +259,7 @@ def _after_fork() -> Callable[[], None] | None:
         return None
     library = ctypes.PyDLL(None)
     prctl, close_range = library.prctl, getattr(library, "close_range", None)
+    prctl.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
 
     def after_fork() -> None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

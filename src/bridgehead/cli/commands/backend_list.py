@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime
 
 from bridgehead.cli.client import BridgeClient
 from bridgehead.cli.options import JsonOption, StateDirOption, UrlOption
@@ -26,12 +27,24 @@ def command(*, url: UrlOption = None, state_dir: StateDirOption = None, json: Js
             each.get("restarts"),
             each.get("protocol"),
             each.get("server"),
+            _clock(each.get("since")),
             each.get("cause"),
+            _clock(each.get("next_try")),
         )
         for each in backends
     ]
     print_table(
-        ("BACKEND", "STATE", "TOOLS", "RESTARTS", "PROTOCOL", "SERVER", "CAUSE"),
+        ("BACKEND", "STATE", "TOOLS", "RESTARTS", "PROTOCOL", "SERVER", "SINCE", "CAUSE", "NEXT TRY"),
         rows,
         empty="No backend is configured.",
     )
+
+
+def _clock(moment: object) -> str | None:
+    """The time of day here of a moment as `/health` writes it; with the date where that is not today's."""
+    try:
+        here = datetime.fromisoformat(str(moment)).astimezone()
+    except ValueError:
+        return None
+    today = here.date() == datetime.now().astimezone().date()
+    return f"{here:%H:%M:%S}" if today else f"{here:%Y-%m-%d %H:%M:%S}"
