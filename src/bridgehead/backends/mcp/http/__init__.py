@@ -1,7 +1,8 @@
 """MCP servers over HTTP: Streamable HTTP, and the older HTTP+SSE transport (2024-11-05).
 
-`pool` is the door. Behind it: `guard` (where connections may lead), `wire` (one request, and all of aiohttp), `streamable` and
-`legacy` (the transports), `lane` (the short way for calls), `answers`, `events` and `causes` (reading what servers send).
+`pool` is the door. Behind it: `guard` (where connections may lead), `wire` (one request, and all of aiohttp), `streamable` with
+`posting` and `following`, and `legacy` (the transports), `lane` (the short way for calls), and `answers`, `events` and `causes`
+(reading what servers send).
 """
 
 from bridgehead.backends.mcp.http.lane import Lane

@@ -29,7 +29,8 @@ _METADATA = frozenset(
     )
 )
 _METADATA_NETWORKS = (IPv6Network("fd00:ec2::/32"),)  # Amazon: 254 is the metadata, its neighbours are credentials
-_NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))  # RFC 6052, RFC 8215
+_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")  # RFC 8215
+_NAT64 = (IPv6Network("64:ff9b::/96"), _LOCAL_NAT64)  # RFC 6052
 _COMPATIBLE = IPv6Network("::/96")  # RFC 4291, section 2.5.5.1
 _NUMERIC = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}\.?", re.IGNORECASE)
 _PRIVATE_ENDINGS = (
@@ -190,4 +191,7 @@ def unwrapped(address: Address) -> list[Address]:
     packed = any(address in network for network in _NAT64) or (address in _COMPATIBLE and int(address) > 1)
     if packed:
         parts.append(IPv4Address(int(address) & 0xFFFF_FFFF))
+    if address in _LOCAL_NAT64:
+        # Under a prefix of 48 bits the address lies around eight bits that are nothing (RFC 6052, section 2.2).
+        parts.append(IPv4Address((int(address) >> 64 & 0xFFFF) << 16 | (int(address) >> 40 & 0xFFFF)))
     return parts

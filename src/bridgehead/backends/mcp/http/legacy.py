@@ -106,10 +106,7 @@ class LegacySession:
             if reply.status not in _OK:
                 raise self._causes.status(reply.status, reply.headers, said)
         finally:
-            if reply.is_read:
-                reply.end()
-            else:
-                reply.drop()
+            reply.end()
 
 
 def endpoint_url(url: str, said: str) -> str | None:

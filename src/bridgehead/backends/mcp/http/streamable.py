@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -25,11 +25,11 @@ from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.message import ClientMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from bridgehead.backends.mcp.http.answers import Answer, RequestId, as_rpc, is_session_complaint, sort
+from bridgehead.backends.mcp.http.answers import Answer, RequestId, as_rpc
 from bridgehead.backends.mcp.http.causes import Causes
-from bridgehead.backends.mcp.http.events import EventParser, EventTooLarge
 from bridgehead.backends.mcp.http.following import Ended, Following
-from bridgehead.backends.mcp.http.wire import BrokeOff, Reply, TooLarge, Wire, rendered
+from bridgehead.backends.mcp.http.posting import AT_THE_DOOR, Posting, SessionLost, Way
+from bridgehead.backends.mcp.http.wire import Reply, Wire, rendered
 from bridgehead.core import as_mapping
 from bridgehead.core.errors import BackendUnavailable, BridgeError
 from bridgehead.core.json import dumps
@@ -41,29 +41,12 @@ Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 _SESSION_HEADER = "mcp-session-id"
 _POST_HEAD = rendered((("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")))
 _STREAM_HEAD = rendered((("Accept", "text/event-stream"),))
-_OK = range(200, 300)
-_ACCEPTED = 202
-_NOT_FOUND, _BAD_REQUEST = 404, 400
 _REDIRECTS = range(300, 400)
-_AT_THE_DOOR = frozenset({401, 403, 502, 503, 504})
-"""Statuses at the start that no other way of beginning would change."""
 _TELL_S = 10.0
-_DRAIN_S = 1.0
 _GOODBYE_S = 2.0
 _LAST_WORDS_S = 0.1
-_RESUME_TRIES = 3
-_RESUME_S = 1.0
-_LEAST_RESUME_S = 0.05
 _HEARD = ("notifications/progress", "notifications/message")
 _LISTS = ("tools", "resources", "prompts")
-
-
-class SessionLost(Exception):
-    """The server does not know the session, so it has run nothing."""
-
-    def __init__(self, answer: Answer | None) -> None:
-        super().__init__()
-        self.answer = answer
 
 
 @dataclass(eq=False, slots=True)
@@ -100,6 +83,8 @@ class StreamableSession:
         self._session_id = ""
         self._version = ""
         self._head = _POST_HEAD
+        self._way = Way(in_session=False, resume=None)
+        self._posting = Posting(wire, causes, limit=limit, tasks=tasks, hand_over=self.hand_over)
         self._epoch = 0
         """How many times the session was begun anew."""
         self._renewing = anyio.Lock()
@@ -161,6 +146,7 @@ class StreamableSession:
         own = [(_SESSION_HEADER, session_id)] if session_id else []
         own += [(MCP_PROTOCOL_VERSION_HEADER, version)] if version else []
         self._head = _POST_HEAD + rendered(own)
+        self._way = Way(bool(session_id), None if self.is_modern else self.open_stream)
 
     async def _relay(self, message: types.JSONRPCRequest, headers: Mapping[str, str], post: _Post) -> None:
         """Send a request and give its answer to the SDK's session, whatever comes of it."""
@@ -214,7 +200,7 @@ class StreamableSession:
             try:
                 await reply.some()
             finally:
-                self._finish(reply)
+                reply.end()
 
     async def _give(self, message: types.JSONRPCMessage) -> None:
         """Give a message to the SDK's session; one that has ended wants none."""
@@ -280,7 +266,8 @@ class StreamableSession:
         self._busy += 1
         try:
             try:
-                answer = await self._post(body, request_id, self._head + head, begins=begins)
+                way = replace(self._way, in_session=False, begun=self._begin) if begins else self._way
+                answer = await self._posting.post(body, request_id, self._head + head, way)
             except SessionLost:
                 await self.renew(epoch)
                 answer = await self._again(body, request_id, head)
@@ -299,150 +286,13 @@ class StreamableSession:
     async def _again(self, body: bytes, request_id: RequestId, head: bytes) -> Answer:
         """The repetition of a request in the session that was begun for it."""
         try:
-            return await self._post(body, request_id, self._head + head)
+            return await self._posting.post(body, request_id, self._head + head, self._way)
         except SessionLost as lost:
             if lost.answer is not None:
                 # In a session that has just begun it is the request that the server does not know.
                 return lost.answer
             self._ending = self._causes.lost_session()
             raise self._ending from lost
-
-    async def _post(self, body: bytes, request_id: RequestId, head: bytes, *, begins: bool = False) -> Answer:
-        """One POST and its answer.
-
-        Raises:
-            SessionLost: The server does not know the session.
-            BridgeError: There is no answer.
-        """
-        in_session = bool(self._session_id) and not begins
-        reply = await self._wire.send(b"POST", head, body)
-        kept = False
-        try:
-            kind = reply.content_type
-            if reply.status in _OK and reply.status != _ACCEPTED and kind == "application/json":
-                answer = await self._json_answer(reply, request_id)
-            elif reply.status in _OK and kind == "text/event-stream":
-                answer = await self._stream_answer(reply, request_id)
-                if not reply.is_read:
-                    # The end of the stream is on its way as a rule, and the connection is worth keeping for it.
-                    self._tasks.start_soon(self._drain, reply)
-                    kept = True
-            else:
-                answer = await self._refusal(reply, request_id, in_session=in_session)
-            if begins:
-                self._begin(reply, answer)
-        except TooLarge:
-            raise self._causes.too_large(self._limit) from None
-        except BrokeOff as error:
-            raise self._causes.broke_off("its answer broke off") from error
-        finally:
-            if not kept:
-                self._finish(reply)
-        return answer
-
-    def _finish(self, reply: Reply) -> None:
-        if reply.is_read:
-            reply.end()
-        else:
-            reply.drop()
-
-    async def _json_answer(self, reply: Reply, request_id: RequestId) -> Answer:
-        raw = await reply.read(self._limit)
-        try:
-            answer, others = sort(raw, request_id)
-        except (ValueError, RecursionError) as error:
-            raise self._causes.no_answer("answered with JSON that cannot be read") from error
-        if others:
-            await self.hand_over(others)
-        if answer is None:
-            raise self._causes.no_answer("answered under an id that was not asked" if raw else "answered with nothing")
-        return answer
-
-    async def _refusal(self, reply: Reply, request_id: RequestId, *, in_session: bool) -> Answer:
-        """What an answer is that is no success: the server's own error, a lost session, or neither."""
-        if reply.status == _ACCEPTED:
-            raise self._causes.no_answer("accepted a request without answering it (HTTP 202)")
-        body = await reply.some()
-        if reply.status in _OK:
-            raise self._causes.wrong_type(reply.content_type, body)
-        answer: Answer | None = None
-        if reply.content_type == "application/json":
-            with suppress(ValueError, RecursionError):
-                answer, _ = sort(body, request_id)
-        if in_session and reply.status == _NOT_FOUND:
-            # Whatever the body says (MCP 2025-11-25, transports, session management).
-            raise SessionLost(answer)
-        if in_session and reply.status == _BAD_REQUEST and is_session_complaint(answer, body):
-            raise SessionLost(None)
-        if answer is not None and "error" in answer.message and reply.status not in _AT_THE_DOOR:
-            return answer
-        raise self._causes.status(reply.status, reply.headers, body)
-
-    async def _stream_answer(self, reply: Reply, request_id: RequestId) -> Answer:
-        """Read events up to the answer; where the stream ends before it, resume it if the server said how."""
-        parser = EventParser(self._limit)
-        with suppress(BrokeOff):
-            if (answer := await self._from_stream(reply, parser, request_id)) is not None:
-                return answer
-        if not parser.last_id or self.is_modern:
-            raise self._causes.broke_off("its stream of events ended before the answer")
-        reply.drop()
-        return await self._resumed_answer(parser, request_id)
-
-    async def _resumed_answer(self, parser: EventParser, request_id: RequestId) -> Answer:
-        """The answer from where a stream broke off (MCP 2025-11-25, transports, resumability).
-
-        A server may end its streams at will, so it is asked for as long as it gets on.
-        """
-        tries = 0
-        while tries < _RESUME_TRIES:
-            await anyio.sleep(max(_LEAST_RESUME_S, parser.retry_s) if parser.retry_s is not None else _RESUME_S)
-            resumed_at = parser.last_id
-            reply = await self.open_stream(resumed_at)
-            try:
-                if reply.status not in _OK or reply.content_type != "text/event-stream":
-                    break
-                parser = parser.resumed()
-                with suppress(BrokeOff):
-                    if (answer := await self._from_stream(reply, parser, request_id)) is not None:
-                        return answer
-            finally:
-                self._finish(reply)
-            tries = tries + 1 if parser.last_id == resumed_at else 0
-        raise self._causes.broke_off("its stream of events ended before the answer and was not resumed")
-
-    async def _from_stream(self, reply: Reply, parser: EventParser, request_id: RequestId) -> Answer | None:
-        """The answer in a stream, or None where it ended without."""
-        while chunk := await reply.more():
-            try:
-                events = parser.feed(chunk)
-            except EventTooLarge:
-                raise TooLarge from None
-            found: Answer | None = None
-            for event in events:
-                if event.kind != "message":
-                    continue
-                try:
-                    answer, others = sort(event.data, request_id)
-                except (ValueError, RecursionError):
-                    log.warning("an event that is not JSON was skipped")
-                    continue
-                if others:
-                    await self.hand_over(others)
-                found = found or answer
-            if found is not None:
-                return found
-        return None
-
-    async def _drain(self, reply: Reply) -> None:
-        """Read a stream to its end, shortly, so that its connection can be used again."""
-        size = 0
-        try:
-            with anyio.move_on_after(_DRAIN_S), suppress(BrokeOff):
-                while size < self._limit and (chunk := await reply.more()):
-                    size += len(chunk)
-        finally:
-            self._finish(reply)
 
     # --- the session's beginning and end
 
@@ -464,10 +314,11 @@ class StreamableSession:
             log.info("the server has forgotten the session; it is begun anew")
             try:
                 capabilities = await self._begin_anew()
-            except BridgeError as error:
+            except (BridgeError, SessionLost) as error:
                 # Whatever befell the beginning, the request that it was for has not run.
+                cause = error if isinstance(error, BridgeError) else self._causes.lost_session()
                 self._ending = BackendUnavailable(
-                    error.message, hint=error.hint, details={**error.details, "sent": False}
+                    cause.message, hint=cause.hint, details={**cause.details, "sent": False}
                 )
                 raise self._ending from error
             self._epoch += 1
@@ -482,7 +333,8 @@ class StreamableSession:
             raise self._causes.lost_session()
         request_id = f"b{next(self._numbers)}"
         body = dumps({**self._beginning, "id": request_id})
-        answer = await self._post(body, request_id, _POST_HEAD, begins=True)
+        way = replace(self._way, in_session=False, begun=self._begin)
+        answer = await self._posting.post(body, request_id, _POST_HEAD, way)
         result = as_mapping(answer.message.get("result"))
         if result.get("protocolVersion") != self._version:
             raise self._causes.lost_session()
@@ -490,7 +342,7 @@ class StreamableSession:
         for uri in sorted(self._watched):
             request_id = f"b{next(self._numbers)}"
             asked = {"jsonrpc": "2.0", "id": request_id, "method": "resources/subscribe", "params": {"uri": uri}}
-            await self._post(dumps(asked), request_id, self._head)
+            await self._posting.post(dumps(asked), request_id, self._head, self._way)
         return as_mapping(result.get("capabilities"))
 
     async def open_stream(self, last_id: str) -> Reply:
@@ -537,14 +389,14 @@ class StreamableSession:
             try:
                 await reply.some()
             finally:
-                self._finish(reply)
+                reply.end()
 
 
 def _is_final(error: BridgeError) -> bool:
     """Whether an error at the start would befall any other way of beginning too."""
     status = error.details.get("status")
     return (
-        error.details.get("reached") is False or status in _AT_THE_DOOR or (status is not None and status in _REDIRECTS)
+        error.details.get("reached") is False or status in AT_THE_DOOR or (status is not None and status in _REDIRECTS)
     )
 
 

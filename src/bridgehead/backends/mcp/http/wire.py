@@ -187,8 +187,11 @@ class Reply:
         return b"".join(parts)
 
     def end(self) -> None:
-        """Give the connection back; one whose answer is not complete is closed."""
-        self._connection.release()
+        """Give the connection back if the whole body was read, else close it."""
+        if self.is_read:
+            self._connection.release()
+        else:
+            self._connection.close()
 
     def drop(self) -> None:
         """Close the connection, which tells the server that nobody waits for its answer."""
