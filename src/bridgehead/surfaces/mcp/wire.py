@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types as types
@@ -44,6 +44,8 @@ _BOUNDED = ("_meta", "inputResponses", "context", "ref", "argument")
 
 _JSON = b"application/json"
 _MOST_RECOGNISED = 1_000
+_IDS = (int, str)
+_NOTHING: Mapping[str, Any] = {}
 _BOTH_ACCEPTED = b"application/json, text/event-stream"
 
 
@@ -284,7 +286,19 @@ def _parse(body: bytes) -> dict[str, Any]:
         raise Refused(400, types.PARSE_ERROR, f"The body is not JSON: {str(error)[:100]}.") from error
     if isinstance(message, list):
         raise Refused(400, types.INVALID_REQUEST, "Batches are not supported; send one message a request.")
-    parsed = dict(as_mapping(message))
+    parsed: dict[str, Any] = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+    if not _is_plain_request(parsed):
+        _judge(parsed)
+    _bound_depth(body, parsed)
+    return parsed
+
+
+def _judge(parsed: Mapping[str, Any]) -> None:
+    """Refuse what is no JSON-RPC message.
+
+    Raises:
+        Refused: It is none.
+    """
     if not parsed:
         raise Refused(400, types.INVALID_REQUEST, "The body has to be one JSON-RPC message object.")
     request_id = parsed.get("id")
@@ -297,13 +311,21 @@ def _parse(body: bytes) -> dict[str, Any]:
             raise Refused(400, types.INVALID_REQUEST, "The method has to be a string.", request_id)
         if not isinstance(parsed.get("params", {}), dict):
             raise Refused(400, types.INVALID_PARAMS, "The params have to be an object.", request_id)
-        _bound_depth(body, parsed, request_id)
     elif "result" not in parsed and "error" not in parsed:
         raise Refused(400, types.INVALID_REQUEST, "The message has no method.", request_id)
-    return parsed
 
 
-def _bound_depth(body: bytes, message: Mapping[str, Any], request_id: Any) -> None:
+def _is_plain_request(message: Mapping[str, Any]) -> bool:
+    """Whether it is a request in which all is as it should be, as nearly all are."""
+    return (
+        message.get("jsonrpc") == "2.0"
+        and type(message.get("method")) is str
+        and type(message.get("id")) in _IDS
+        and type(message.get("params", _NOTHING)) is dict
+    )
+
+
+def _bound_depth(body: bytes, message: Mapping[str, Any]) -> None:
     """Refuse params that are nested too deep to be relayed."""
     if body.count(b"{") + body.count(b"[") <= MOST_DEPTH:
         # It takes as many brackets at the least.
@@ -311,7 +333,7 @@ def _bound_depth(body: bytes, message: Mapping[str, Any], request_id: Any) -> No
     params = as_mapping(message.get("params"))
     if any(nested_deeper_than(params.get(part), MOST_DEPTH) for part in _BOUNDED):
         sentence = f"The params are nested deeper than {MOST_DEPTH} levels. hint: send them flatter."
-        raise Refused(400, types.INVALID_PARAMS, sentence, request_id)
+        raise Refused(400, types.INVALID_PARAMS, sentence, message.get("id"))
 
 
 def _is_legacy(headers: Mapping[str, str]) -> bool:
