@@ -4,6 +4,7 @@ Knows nothing of HTTP, MCP or SQL, and starts nothing. `load` gives `Settings`, 
 `check` and `show` are for people.
 """
 
+from bridgehead.config.concealment import Concealment
 from bridgehead.config.environment import group_variable
 from bridgehead.config.load import load, search_order
 from bridgehead.config.placeholders import (
@@ -30,6 +31,7 @@ from bridgehead.config.settings import (
 __all__ = [
     "BUILTIN",
     "BackendSettings",
+    "Concealment",
     "GroupMember",
     "GroupSettings",
     "GroupStatus",
