@@ -1,6 +1,7 @@
 """Everything that can be called, as one immutable snapshot. Knows neither who is calling nor how calls are run."""
 
 from bridgehead.catalog.catalog import Catalog, Part
+from bridgehead.catalog.discreet import DiscreetCatalog, discreet
 from bridgehead.catalog.groups import BUILTIN
 from bridgehead.catalog.merge import Rules
 from bridgehead.catalog.model import BackendStatus, Definition, Entry, Group, Listing, Snapshot, State, View
@@ -11,6 +12,7 @@ __all__ = [
     "BackendStatus",
     "Catalog",
     "Definition",
+    "DiscreetCatalog",
     "Entry",
     "Group",
     "Listing",
@@ -21,4 +23,5 @@ __all__ = [
     "Snapshot",
     "State",
     "View",
+    "discreet",
 ]

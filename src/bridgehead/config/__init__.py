@@ -4,6 +4,7 @@ Knows nothing of HTTP, MCP or SQL, and starts nothing. `load` gives `Settings`, 
 `check` and `show` are for people.
 """
 
+from bridgehead.config.concealment import Concealment
 from bridgehead.config.environment import group_variable
 from bridgehead.config.load import load, search_order
 from bridgehead.config.placeholders import (
@@ -13,9 +14,11 @@ from bridgehead.config.placeholders import (
     ResolvedBackend,
     StdioLaunch,
     resolve,
+    secrets_of,
 )
+from bridgehead.config.ports import NoSecrets, SecretInvalid, SecretNotFound, SecretReader, Secrets, SecretsUnusable
 from bridgehead.config.problems import Problem
-from bridgehead.config.render import GroupStatus, Missing, Report, check, show
+from bridgehead.config.render import GroupStatus, Missing, MissingSecret, Report, check, show
 from bridgehead.config.secrets import Secret
 from bridgehead.config.settings import (
     BUILTIN,
@@ -30,6 +33,7 @@ from bridgehead.config.settings import (
 __all__ = [
     "BUILTIN",
     "BackendSettings",
+    "Concealment",
     "GroupMember",
     "GroupSettings",
     "GroupStatus",
@@ -38,10 +42,17 @@ __all__ = [
     "LimitSettings",
     "Missing",
     "MissingPlaceholder",
+    "MissingSecret",
+    "NoSecrets",
     "Problem",
     "Report",
     "ResolvedBackend",
     "Secret",
+    "SecretInvalid",
+    "SecretNotFound",
+    "SecretReader",
+    "Secrets",
+    "SecretsUnusable",
     "ServerSettings",
     "Settings",
     "StdioLaunch",
@@ -50,5 +61,6 @@ __all__ = [
     "load",
     "resolve",
     "search_order",
+    "secrets_of",
     "show",
 ]

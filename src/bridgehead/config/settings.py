@@ -67,6 +67,7 @@ class ServerSettings(_Table):
         allowed_origins: Browser origins that may call.
         ungrouped: Whether tools that are in no group are visible.
         fast_lane: Off: every call goes through the MCP SDK, which costs several times as much and gives the same answers.
+        secret_store: Where secrets are kept; `auto` is where they were first kept, the system's keyring where it can be used.
     """
 
     host: Text = "127.0.0.1"
@@ -78,6 +79,7 @@ class ServerSettings(_Table):
     ungrouped: Literal["show", "hide"] = "show"
     log_level: LogLevel = "info"
     fast_lane: Switch = True
+    secret_store: Annotated[Literal["auto", "keyring", "file"], BeforeValidator(_lower)] = "auto"  # noqa: S105  a place, not a secret
 
 
 class LimitSettings(_Table):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 
 import structlog
 
 from bridgehead.core import BridgeError, Call, Clock, Kind, Outcome, new_id
 from bridgehead.core.errors import InternalFailure, ProtocolFailure
+from bridgehead.gate.concealing import conceal_error
 from bridgehead.gate.pipeline import Next
 from bridgehead.gate.ports import AuditLog, AuditRecord
 from bridgehead.gate.redact import redact, redact_text
@@ -24,11 +25,25 @@ class Audit:
     the caller gets the id. This is the gate's outer edge, and the one place in it that catches everything.
     """
 
-    def __init__(self, log: AuditLog, clock: Clock, routed: MutableMapping[str, str]) -> None:
-        """Write to `log`; `routed` is where `Authorise` notes the backend of a running call, by call id."""
+    def __init__(
+        self,
+        log: AuditLog,
+        clock: Clock,
+        routed: MutableMapping[str, str],
+        conceal: Callable[[str], str] = str,
+    ) -> None:
+        """Write to `log`, and let errors out.
+
+        Args:
+            log: Where the records go.
+            clock: The time.
+            routed: Where `Authorise` notes the backend of a running call, by call id.
+            conceal: Gives a text without the values of secrets.
+        """
         self._log = log
         self._clock = clock
         self._routed = routed
+        self._conceal = conceal
 
     async def __call__(self, call: Call, proceed: Next) -> Outcome:
         """Run the call and record what came of it."""
@@ -38,6 +53,7 @@ class Audit:
             outcome = await proceed(call)
         except BridgeError as error:
             verdict, code = _verdict(error), error.code
+            conceal_error(error, self._conceal)
             raise
         except Exception as error:
             verdict, code = "failed", InternalFailure.code
@@ -53,10 +69,10 @@ class Audit:
                     caller=call.caller.id,
                     surface=call.surface,
                     method=call.method.value,
-                    target=redact_text(call.target),
+                    target=redact_text(call.target, self._conceal),
                     group=call.group,
                     backend=self._routed.pop(call.id, None),
-                    arguments=redact(call.arguments),
+                    arguments=redact(call.arguments, self._conceal),
                     verdict=verdict,
                     code=code,
                     duration_s=self._clock.monotonic() - began,
