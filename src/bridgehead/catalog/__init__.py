@@ -1,8 +1,8 @@
 """Everything that can be called, as one immutable snapshot. Knows neither who is calling nor how calls are run."""
 
 from bridgehead.catalog.catalog import Catalog, Part
-from bridgehead.catalog.groups import BUILTIN
-from bridgehead.catalog.merge import Rules
+from bridgehead.catalog.groups import BUILTIN, unmatched_choices
+from bridgehead.catalog.merge import Rules, merge
 from bridgehead.catalog.model import BackendStatus, Definition, Entry, Group, Listing, Snapshot, State, View
 from bridgehead.catalog.ports import ListingStore, Provider
 
@@ -21,4 +21,6 @@ __all__ = [
     "Snapshot",
     "State",
     "View",
+    "merge",
+    "unmatched_choices",
 ]

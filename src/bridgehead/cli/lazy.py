@@ -21,18 +21,22 @@ GROUPS = {
     "mcp": "Speak MCP to one client.",
     "backend": "Look at the backends, and try one.",
     "tools": "List, show and call tools of a running bridge.",
+    "calls": "Look at the calls on record.",
     "groups": "Look at the tool groups of a running bridge.",
     "config": "Check and show the configuration.",
 }
 
 COMMANDS = {
     "serve": "Run the bridge.",
+    "doctor": "Look for everything that is wrong, and say what mends it.",
     "mcp stdio": "Run the bridge for one client, on standard input and output.",
     "backend list": "How every backend of the running bridge is.",
     "backend test": "Start one configured backend, list what it offers, and stop it.",
     "tools list": "The tools that can be called.",
     "tools show": "One tool: what it does, and its parameters.",
     "tools call": "Call a tool and print its result.",
+    "tail": "The calls of the running bridge, each as it ends.",
+    "calls list": "The latest calls on record.",
     "groups list": "The groups, on and off, and how many tools each holds.",
     "config check": "Say whether the configuration can be used.",
     "config show": "The settings in force, and where each comes from.",

@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> int:
         print_error(error.format_message(), f"{path} --help")
         return error.exit_code
     except BridgeError as error:
-        print_error(error.message, error.hint)
+        print_error(error.message, error.hint, error.call_id)
         return exit_code(error.kind)
     except KeyboardInterrupt:
         return 130

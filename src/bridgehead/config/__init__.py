@@ -15,7 +15,8 @@ from bridgehead.config.placeholders import (
     resolve,
 )
 from bridgehead.config.problems import Problem
-from bridgehead.config.render import GroupStatus, Missing, Report, check, show
+from bridgehead.config.programs import find_program, install_hint, lacking
+from bridgehead.config.render import GroupStatus, Missing, Obstacle, Report, check, show
 from bridgehead.config.secrets import Secret
 from bridgehead.config.settings import (
     BUILTIN,
@@ -38,6 +39,7 @@ __all__ = [
     "LimitSettings",
     "Missing",
     "MissingPlaceholder",
+    "Obstacle",
     "Problem",
     "Report",
     "ResolvedBackend",
@@ -46,7 +48,10 @@ __all__ = [
     "Settings",
     "StdioLaunch",
     "check",
+    "find_program",
     "group_variable",
+    "install_hint",
+    "lacking",
     "load",
     "resolve",
     "search_order",

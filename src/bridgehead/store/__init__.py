@@ -3,10 +3,11 @@
 Everything here blocks, apart from the shelf, which goes to a thread by itself; callers on the loop use a thread.
 """
 
-from bridgehead.store.audit import SqlAuditLog
+from bridgehead.store.audit import SqlAuditLog, read_recent
 from bridgehead.store.claim import StateInUse, claim
 from bridgehead.store.engine import open_engine
 from bridgehead.store.listings import SqlListingStore
+from bridgehead.store.reading import reading
 from bridgehead.store.shelf import SqlShelf
 
-__all__ = ["SqlAuditLog", "SqlListingStore", "SqlShelf", "StateInUse", "claim", "open_engine"]
+__all__ = ["SqlAuditLog", "SqlListingStore", "SqlShelf", "StateInUse", "claim", "open_engine", "read_recent", "reading"]

@@ -25,7 +25,7 @@ import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from bridgehead.config import StdioLaunch
+from bridgehead.config import StdioLaunch, lacking
 from bridgehead.core import as_mapping
 from bridgehead.core.errors import BackendUnavailable
 from bridgehead.core.json import dumps
@@ -119,6 +119,11 @@ async def open_child(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
+        lack = lacking(launch, environ)
+        if lack is not None:
+            # The system says `no such file` of a directory and of a program alike.
+            _, cause, mend = lack
+            raise BackendUnavailable(f"Backend {name} cannot be started: {cause}", hint=mend) from error
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BackendUnavailable(
             f"The command {launch.command!r} of backend {name} cannot be started: {reason}.",

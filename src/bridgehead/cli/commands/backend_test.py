@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from bridgehead import app
+from bridgehead import probing
 from bridgehead.cli.errors import EXIT_FAILURE, print_error
 from bridgehead.cli.options import ConfigOption, JsonOption, StateDirOption
 from bridgehead.cli.output import plain, print_json, print_table
 from bridgehead.cli.settings import load_settings
 from bridgehead.cli.state import state_dir_or_default
+from bridgehead.diagnosis import Trial
 
 
 def command(
@@ -24,9 +24,9 @@ def command(
     json: JsonOption = False,
 ) -> None:
     """Print what the backend is and offers; no running bridge is needed, and none is touched."""
-    probe = app.probe(load_settings(config), state_dir_or_default(state_dir), name)
+    probe = probing.probe(load_settings(config), state_dir_or_default(state_dir), name)
     if json:
-        print_json(asdict(probe))
+        print_json(probe.as_dict())
     elif probe.ok:
         rows = (
             ("backend", probe.name),
@@ -35,6 +35,7 @@ def command(
             ("seconds", f"{probe.seconds:.2f}"),
             ("resources", probe.resources),
             ("prompts", probe.prompts),
+            ("tried", _tried(probe.trial)),
             ("tools", len(probe.tools)),
             *(("", tool) for tool in probe.tools),
         )
@@ -48,3 +49,11 @@ def command(
         )
     if not probe.ok:
         raise typer.Exit(EXIT_FAILURE)
+
+
+def _tried(trial: Trial | None) -> str:
+    if trial is None or trial.tool is None:
+        return "only listed: no tool says that it can be called safely without arguments"
+    if trial.ok:
+        return f"{trial.tool} answered in {trial.seconds:.2f} s"
+    return f"{trial.tool} {'says that it failed' if trial.answered else 'was not answered'}: {trial.cause}"

@@ -8,6 +8,7 @@ import structlog
 
 from bridgehead.core import BridgeError, Call, Clock, Kind, Outcome, new_id
 from bridgehead.core.errors import InternalFailure, ProtocolFailure
+from bridgehead.core.logs import CURRENT_CALL
 from bridgehead.gate.pipeline import Next
 from bridgehead.gate.ports import AuditLog, AuditRecord
 from bridgehead.gate.redact import redact, redact_text
@@ -34,10 +35,12 @@ class Audit:
         """Run the call and record what came of it."""
         at, began = self._clock.now(), self._clock.monotonic()
         verdict, code = "cancelled", None
+        running = CURRENT_CALL.set(call.id)
         try:
             outcome = await proceed(call)
         except BridgeError as error:
             verdict, code = _verdict(error), error.code
+            error.call_id = call.id
             raise
         except Exception as error:
             verdict, code = "failed", InternalFailure.code
@@ -46,22 +49,23 @@ class Audit:
             verdict = "tool_error" if outcome.is_error else "input_required" if outcome.needs_input else "ok"
             return outcome
         finally:
-            self._log.append(
-                AuditRecord(
-                    call_id=call.id,
-                    at=at,
-                    caller=call.caller.id,
-                    surface=call.surface,
-                    method=call.method.value,
-                    target=redact_text(call.target),
-                    group=call.group,
-                    backend=self._routed.pop(call.id, None),
-                    arguments=redact(call.arguments),
-                    verdict=verdict,
-                    code=code,
-                    duration_s=self._clock.monotonic() - began,
-                )
+            record = AuditRecord(
+                call_id=call.id,
+                at=at,
+                caller=call.caller.id,
+                surface=call.surface,
+                method=call.method.value,
+                target=redact_text(call.target),
+                group=call.group,
+                backend=self._routed.pop(call.id, None),
+                arguments=redact(call.arguments),
+                verdict=verdict,
+                code=code,
+                duration_s=self._clock.monotonic() - began,
             )
+            self._log.append(record)
+            _log.debug("call", target=record.target, verdict=verdict, code=code, seconds=round(record.duration_s, 4))
+            CURRENT_CALL.reset(running)
 
 
 def _verdict(error: BridgeError) -> str:
@@ -73,13 +77,14 @@ def _incident(call: Call, error: Exception) -> InternalFailure:
     _log.error(
         "a call broke the gate",
         incident=incident,
-        call_id=call.id,
         method=call.method.value,
         target=redact_text(call.target),
         exc_info=error,
     )
-    return InternalFailure(
+    failure = InternalFailure(
         f"Something inside the bridge broke ({incident}).",
         hint="Give this incident id to the owner of the bridge; its log has the cause.",
         details={"incident": incident},
     )
+    failure.call_id = call.id
+    return failure

@@ -1,0 +1,140 @@
+"""The order in which things are looked at, and what is made of a backend that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridgehead.config import LaunchInvalid, Report, Settings, check, load, resolve
+from bridgehead.core.errors import BackendNotFound, ConfigInvalid
+from bridgehead.diagnosis.address import RunningBridge, bridge_findings, port_findings, running_bridge
+from bridgehead.diagnosis.files import configuration_findings, state_findings
+from bridgehead.diagnosis.model import Diagnosis, Finding, Level, Probe
+from bridgehead.diagnosis.names import name_findings
+from bridgehead.diagnosis.programs import interpreter_findings, program_findings, programs_needed
+
+Prober = Callable[[Settings, Sequence[str]], Sequence[Probe]]
+"""Starts each of these backends by itself, lists it, asks something harmless of it and ends it; in the order given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to look at.
+
+    Attributes:
+        config: The configuration, as `load` takes it.
+        backends: The backends to look at; empty for all.
+        start: Whether to start them.
+    """
+
+    config: Path | None
+    state_dir: Path
+    backends: tuple[str, ...] = ()
+    start: bool = True
+
+
+def diagnose(question: Question, environ: Mapping[str, str], prober: Prober) -> Diagnosis:
+    """Look at everything. A running bridge is asked how it is, and left alone.
+
+    Raises:
+        BackendNotFound: The question names a backend that is not configured.
+    """
+    findings = state_findings(question.state_dir)
+    bridge = running_bridge(question.state_dir)
+    if bridge is not None:
+        findings += bridge_findings(bridge)
+    try:
+        settings = load(question.config, environ)
+    except ConfigInvalid as error:
+        findings.append(Finding(Level.PROBLEM, "configuration", error.message, error.hint))
+        return Diagnosis(tuple(findings))
+    names = _chosen(settings, question.backends)
+    report = check(settings, environ)
+    findings += _configured(settings, report)
+    findings += configuration_findings(settings)
+    findings += port_findings(settings.server, bridge)
+    wanted = tuple(name for name in names if settings.backends[name].enabled and settings.wants(name))
+    programs = programs_needed(settings, wanted, environ)
+    findings += program_findings(programs)
+    findings += _not_wanted(settings, names, wanted)
+    findings += _obstacles(report, wanted)
+    blocked = {obstacle.backend for obstacle in report.would_not_start}
+    startable = [name for name in wanted if name not in blocked]
+    findings += _gone_interpreters(settings, startable, environ)
+    probes = tuple(prober(settings, startable)) if question.start and startable else ()
+    for probe in probes:
+        findings += _probed(probe, bridge)
+    listings = {probe.name: probe.listing for probe in probes if probe.listing is not None}
+    findings += name_findings(settings, listings)
+    return Diagnosis(tuple(findings), probes, tuple(programs))
+
+
+def _chosen(settings: Settings, backends: tuple[str, ...]) -> tuple[str, ...]:
+    for name in backends:
+        if name not in settings.backends:
+            known = ", ".join(settings.backends) or "none"
+            raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
+    return tuple(dict.fromkeys(backends)) or tuple(settings.backends)
+
+
+def _configured(settings: Settings, report: Report) -> Iterator[Finding]:
+    backends, groups = len(settings.backends), len(settings.groups)
+    source = settings.source or "no file"
+    yield Finding(Level.WELL, "configuration", f"{source}: {backends} backends, {groups} groups.")
+    yield from (Finding(Level.WARNING, "configuration", warning) for warning in report.warnings)
+    for obstacle in report.would_not_start:
+        if obstacle.backend is None:
+            yield Finding(Level.PROBLEM, "configuration", obstacle.cause, obstacle.mend)
+
+
+def _not_wanted(settings: Settings, names: Sequence[str], wanted: Sequence[str]) -> Iterator[Finding]:
+    for name in names:
+        if not settings.backends[name].enabled:
+            yield Finding(Level.WELL, f"backend {name}", "it is switched off in the configuration.")
+        elif name not in wanted:
+            yield Finding(Level.WELL, f"backend {name}", "it is not started, since no group that names it is on.")
+
+
+def _obstacles(report: Report, wanted: Sequence[str]) -> Iterator[Finding]:
+    for obstacle in report.would_not_start:
+        if obstacle.backend in wanted:
+            yield Finding(Level.PROBLEM, f"backend {obstacle.backend}", obstacle.cause, obstacle.mend)
+
+
+def _gone_interpreters(settings: Settings, names: Sequence[str], environ: Mapping[str, str]) -> Iterator[Finding]:
+    for name in names:
+        try:
+            resolved = resolve(settings.backends[name], environ)
+        except LaunchInvalid:
+            continue
+        yield from interpreter_findings(resolved, environ)
+
+
+def _probed(probe: Probe, bridge: RunningBridge | None) -> Iterator[Finding]:
+    about = f"backend {probe.name}"
+    if not probe.ok:
+        # A cause is an error's sentence, with its hint behind it where there is one.
+        cause, _, hint = (probe.cause or "it does not say why it does not start.").partition(" hint: ")
+        if bridge is not None and bridge.states.get(probe.name) == "ready":
+            # Not a fault: some programs hold a lock or a port, and can be there once.
+            message = f"{cause} The running bridge has it ready, so it may be one that cannot run twice."
+            yield Finding(Level.WARNING, about, message, "stop the bridge and look again, if it should start twice.")
+        else:
+            again = f"correct [backends.{probe.name}], then: bridgehead backend test {probe.name}"
+            yield Finding(Level.PROBLEM, about, cause, hint or again)
+        return
+    counted = f"{len(probe.tools)} tools, {probe.resources} resources, {probe.prompts} prompts"
+    spoken = " ".join(word for word in (probe.server, probe.protocol and f"(MCP {probe.protocol})") if word)
+    ready = f"ready after {probe.seconds:.2f} s with {counted}; {spoken or 'says nothing of itself'}"
+    trial = probe.trial
+    if trial is None or trial.tool is None:
+        yield Finding(Level.WELL, about, f"{ready}; no tool can be called safely, so it was only listed.")
+    elif trial.ok:
+        yield Finding(Level.WELL, about, f"{ready}; {trial.tool} answered in {trial.seconds:.2f} s.")
+    elif trial.answered:
+        yield Finding(Level.WELL, about, f"{ready}.")
+        yield Finding(Level.WARNING, about, f"{trial.tool} called without arguments says that it failed: {trial.cause}")
+    else:
+        message = f"{ready}; but {trial.tool} was not answered: {trial.cause}"
+        yield Finding(Level.PROBLEM, about, message, f"bridgehead backend test {probe.name}")
