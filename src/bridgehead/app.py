@@ -140,7 +140,7 @@ async def running(
                 clock=clock,
                 backends=callable_backends,
                 limits=settings.limits,
-                starting=lambda: _never_listed(catalog),
+                starting=catalog.never_listed,
                 overrides=settings.backends,
             )
         )
@@ -189,15 +189,6 @@ def recent_calls(state_dir: Path, limit: int, *, backend: str | None = None, err
     """
     with reading(state_dir / _DATABASE) as engine:
         return read_recent(engine, limit, backend=backend, errors=errors)
-
-
-def _never_listed(catalog: Catalog) -> list[str]:
-    """The backends that are starting and of which nothing is known."""
-    return [
-        name
-        for name, status in catalog.statuses.items()
-        if status.state is State.STARTING and name not in catalog.snapshot.listings
-    ]
 
 
 def _rules(settings: Settings) -> Rules:

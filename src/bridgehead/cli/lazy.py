@@ -40,6 +40,7 @@ COMMANDS = {
     "groups list": "The groups, on and off, and how many tools each holds.",
     "config check": "Say whether the configuration can be used.",
     "config show": "The settings in force, and where each comes from.",
+    "completion": "Print the script that teaches a shell to complete command lines.",
 }
 
 
@@ -68,7 +69,7 @@ class LazyGroup(TyperGroup):
 def lazy_app(help_text: str) -> typer.Typer:
     """An application that knows every command of the table by name, and has imported none of them."""
     # Plain help: Rich would double the time that a help page takes.
-    root = typer.Typer(cls=LazyGroup, help=help_text, rich_markup_mode=None)
+    root = typer.Typer(cls=LazyGroup, help=help_text, rich_markup_mode=None, add_completion=False)
     groups = {name: typer.Typer(cls=LazyGroup, name=name, help=text) for name, text in GROUPS.items()}
     for path, text in COMMANDS.items():
         group, _, name = path.rpartition(" ")

@@ -1,0 +1,14 @@
+"""Whether this process was started to complete a command line, and if so, by whom that is done."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+COMPLETE_VARIABLE = "BRIDGEHEAD_COMPLETE"
+"""Set by the scripts of `bridgehead completion`."""
+
+
+def completions(words: Sequence[str]) -> str:
+    """What `bridgehead.cli.complete` answers; it is imported here, because no other command line needs it."""
+    return importlib.import_module("bridgehead.cli.complete").main(words)
