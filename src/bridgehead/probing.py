@@ -55,10 +55,11 @@ def probe_each(
         told: Told how far it is.
     """
     configure_logs("critical")
-    return anyio.run(_probe_each, settings, state_dir, names, told, backend_options={"use_uvloop": os.name != "nt"})
+    return anyio.run(try_each, settings, state_dir, names, told, backend_options={"use_uvloop": os.name != "nt"})
 
 
-async def _probe_each(settings: Settings, state_dir: Path, names: Sequence[str], told: Progress | None) -> list[Probe]:
+async def try_each(settings: Settings, state_dir: Path, names: Sequence[str], told: Progress | None) -> list[Probe]:
+    """As `probe_each`, on a loop that runs already."""
     done: dict[str, Probe] = {}
     trying: dict[str, None] = {}
     places = anyio.Semaphore(AT_ONCE)

@@ -44,7 +44,8 @@ def test_a_missing_variable_is_a_problem_with_a_name(run: CommandLine, tmp_path:
     done = run("config", "check", "--config", file)
 
     assert done.returncode == 1
-    assert "problem: box cannot start: NOBODY_SETS_THIS is not set (named in backends.box.args[0])." in done.stdout
+    assert "would not start:\n  box: NOBODY_SETS_THIS (in backends.box.args[0]) is not set.\n" in done.stdout
+    assert "    hint: set NOBODY_SETS_THIS in the environment of the bridge" in done.stdout
     assert json.loads(run("config", "check", "--config", file, "--json").stdout)["ok"] is False
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from bridgehead.cli.client import Answer, BridgeClient
@@ -127,7 +128,7 @@ def _values(path: str, parameter: Parameter, rest: Sequence[str]) -> list[Candid
 
 def _client(rest: Sequence[str]) -> BridgeClient:
     """The bridge that the command line so far is about."""
-    said = dict(zip(rest, rest[1:], strict=False))
+    said = dict(pairwise(rest))
     where = said.get("--state-dir")
     url = said.get("--url") or os.environ.get("BRIDGEHEAD_URL") or None
     target = find_bridge(url, state_dir_or_default(Path(where) if where else None), os.environ)

@@ -83,6 +83,8 @@ def _add_call(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
 
 def _as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     """The event on one line, whatever is in it: what is no JSON is shown as Python writes it."""
+    first = {key: event.pop(key, None) for key in ("timestamp", "level", "event")}
+    event = {**first, **event}
     try:
         return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
     except TypeError:

@@ -54,7 +54,9 @@ def diagnose(question: Question, environ: Mapping[str, str], prober: Prober) -> 
     findings += _configured(settings, report)
     findings += configuration_findings(settings)
     findings += port_findings(settings.server, bridge)
-    wanted = tuple(name for name in names if settings.backends[name].enabled and settings.wants(name))
+    # One that was asked for by name is tried whatever groups are on.
+    asked = bool(question.backends)
+    wanted = tuple(name for name in names if settings.backends[name].enabled and (asked or settings.wants(name)))
     programs = programs_needed(settings, wanted, environ)
     findings += program_findings(programs)
     findings += _not_wanted(settings, names, wanted)

@@ -73,7 +73,7 @@ def interpreter_findings(launch: ResolvedBackend, environ: Mapping[str, str]) ->
 
 def _needs(launch: StdioLaunch, environ: Mapping[str, str]) -> Iterator[str]:
     words = [launch.command, *launch.args]
-    if _plain_name(launch.command) in _SHELLS and "-c" in launch.args:
+    if Path(launch.command).name in _SHELLS and "-c" in launch.args:
         # A wrapper such as `sh -c "npx -y server"`: what it runs first is what is needed.
         try:
             words = shlex.split(launch.args[launch.args.index("-c") + 1])

@@ -126,10 +126,10 @@ def _tools_of(snapshot: Snapshot, group: str) -> list[Entry]:
 
 
 def _groups(snapshot: Snapshot) -> dict[str, Any]:
-    """Per group: `enabled`, `title`, `description`, `tools` (how many), `toolNames` (the first ten) and `unmatched`.
+    """Per group: `enabled`, `title`, `description`, `tools` (how many), `toolNames` (the first ten).
 
-    `unmatched` has a sentence for each choice of a member that its backend does not offer; what a backend has not listed
-    yet is not held against it.
+    Where a member chooses what its backend does not offer, `unmatched` has a sentence for each such choice; what a backend has
+    not listed yet is not held against it.
     """
     shown: dict[str, Any] = {}
     for group in snapshot.groups:
@@ -140,8 +140,9 @@ def _groups(snapshot: Snapshot) -> dict[str, Any]:
             "description": group.description,
             "tools": len(tools),
             "toolNames": [tool.exposed for tool in tools[:_NAMES_SHOWN]],
-            "unmatched": list(snapshot.unmatched.get(group.name, ())),
         }
+        if group.name in snapshot.unmatched:
+            shown[group.name]["unmatched"] = list(snapshot.unmatched[group.name])
     return shown
 
 

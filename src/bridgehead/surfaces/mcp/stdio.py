@@ -4,8 +4,8 @@ A connection is of one generation, decided by its first request. Some clients as
 `initialize`; the SDK would have settled on the modern generation by then and refuse. So `server/discover` is answered before
 the SDK sees anything, and the first request after it decides.
 
-Such a client mostly asks for the tools once, at its start, which is also the start of the bridge. So the first `tools/list` waits
-a little for backends of which nothing is known yet, not even from before; every other request goes on meanwhile.
+Such a client mostly asks for the tools once, at its start, which is also the start of the bridge. So the first `tools/list`
+waits a little for backends of which nothing is known yet, not even from before; every other request goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ async def _pass_on(
     """Pass everything on but `server/discover` requests, which are answered, and the first `tools/list`, which waits."""
     read, write = streams
     has_listed = False
+    gone = anyio.Event()
     async with passed, anyio.create_task_group() as waiting:
         async for item in read:
             message = item.message if isinstance(item, SessionMessage) else None
@@ -58,20 +59,21 @@ async def _pass_on(
                 await write.send(SessionMessage(answer))
             elif method == "tools/list" and not has_listed:
                 has_listed = True
-                waiting.start_soon(_pass_on_when_listed, inside, item, passed)
+                waiting.start_soon(_pass_on_when_listed, inside, item, passed, gone)
             else:
                 await passed.send(item)
-        # Whoever asked has gone.
-        waiting.cancel_scope.cancel()
+        gone.set()
 
 
 async def _pass_on_when_listed(
     inside: Inside,
     item: SessionMessage | Exception,
     passed: MemoryObjectSendStream[SessionMessage | Exception],
+    gone: anyio.Event,
 ) -> None:
+    """Pass the request on once every backend has come to something, the time is up, or nothing more will be asked."""
     with anyio.move_on_after(_FIRST_LIST_S):
-        while inside.catalog.never_listed():  # noqa: ASYNC110 – statuses are not announced
+        while inside.catalog.never_listed() and not gone.is_set():  # noqa: ASYNC110 – statuses are not announced
             await anyio.sleep(_LOOK_EVERY_S)
     await passed.send(item)
 
