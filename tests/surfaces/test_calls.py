@@ -41,12 +41,12 @@ class Scripted:
             self.following -= 1
 
 
-class Full:
+class Full(Scripted):
     @contextmanager
     def follow(self) -> Generator[Reader]:
-        if self is not None:
+        if self.takes:
             raise RateLimited("There are readers enough.")
-        yield
+        yield self
 
 
 def authorised(request: Request) -> None:
@@ -108,7 +108,13 @@ async def test_a_silent_stream_is_kept_alive_and_ends_with_its_client(monkeypatc
         if sent.count(b": keep-alive\n\n") == 2:
             enough.set()
 
-    scope = {"type": "http", "method": "GET", "path": "/api/calls/stream", "headers": [], "query_string": b""}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/calls/stream",
+        "headers": [],
+        "query_string": b"",
+    }
     with anyio.fail_after(10):
         await route.app(scope, receive, send)
 

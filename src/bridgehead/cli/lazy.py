@@ -70,7 +70,9 @@ def lazy_app(help_text: str) -> typer.Typer:
     """An application that knows every command of the table by name, and has imported none of them."""
     # Plain help: Rich would double the time that a help page takes.
     root = typer.Typer(cls=LazyGroup, help=help_text, rich_markup_mode=None, add_completion=False)
-    groups = {name: typer.Typer(cls=LazyGroup, name=name, help=text) for name, text in GROUPS.items()}
+    groups = {
+        name: typer.Typer(cls=LazyGroup, name=name, help=text, rich_markup_mode=None) for name, text in GROUPS.items()
+    }
     for path, text in COMMANDS.items():
         group, _, name = path.rpartition(" ")
         (groups[group] if group else root).command(name, help=text)(_placeholder)
