@@ -31,8 +31,8 @@ _MOST_TRIALS = 3
 _CAUSE_LENGTH = 300
 
 
-def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
-    """Start one backend, list it, and end it again.
+def probe(settings: Settings, state_dir: Path, name: str, *, told: Progress | None = None) -> Probe:
+    """Start one backend as `probe_each` does.
 
     Raises:
         BackendNotFound: There is no backend of that name.
@@ -40,7 +40,7 @@ def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
     if name not in settings.backends:
         known = ", ".join(settings.backends) or "none"
         raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
-    return probe_each(settings, state_dir, [name])[0]
+    return probe_each(settings, state_dir, [name], told=told)[0]
 
 
 def probe_each(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -14,6 +15,7 @@ import anyio
 import pytest
 
 from bridgehead import probing
+from bridgehead.cli.progress import ProgressLine
 from bridgehead.config import Settings, load
 from bridgehead.diagnosis import Diagnosis, Level, Probe, Question, diagnose
 from bridgehead.diagnosis.files import state_findings
@@ -301,3 +303,19 @@ def test_the_runtimes_that_backends_need_are_looked_for_and_no_others(tmp_path: 
     assert told["program node"].mend == "install Node.js, and start the bridge again."
     assert told["program uv"].message == "it is not on the PATH, and b needs it."
     assert "is a script for /gone/python, which does not exist" in told["backend c"].message
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_on_a_terminal_that_is_gone_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, shown in ((Terminal(), "trying: 1 of 2 done, 0 s; odd[31m"), (io.StringIO(), "")):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with ProgressLine("trying") as line:
+            line.show(1, 2, ("odd\x1b[31m",))
+
+        assert shown in stream.getvalue()
+        assert "\n" not in stream.getvalue()
+        assert stream.getvalue().endswith("\r\x1b[K" if shown else "")

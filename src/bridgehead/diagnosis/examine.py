@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,9 +81,8 @@ def _chosen(settings: Settings, backends: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _configured(settings: Settings, report: Report) -> Iterator[Finding]:
-    backends, groups = len(settings.backends), len(settings.groups)
-    source = settings.source or "no file"
-    yield Finding(Level.WELL, "configuration", f"{source}: {backends} backends, {groups} groups.")
+    counted = f"{_counted(settings.backends, 'backend')}, {_counted(settings.groups, 'group')}"
+    yield Finding(Level.WELL, "configuration", f"{settings.source or 'no file'}: {counted}.")
     yield from (Finding(Level.WARNING, "configuration", warning) for warning in report.warnings)
     for obstacle in report.would_not_start:
         if obstacle.backend is None:
@@ -126,7 +125,11 @@ def _probed(probe: Probe, bridge: RunningBridge | None) -> Iterator[Finding]:
             again = f"correct [backends.{probe.name}], then: bridgehead backend test {probe.name}"
             yield Finding(Level.PROBLEM, about, cause, hint or again)
         return
-    counted = f"{len(probe.tools)} tools, {probe.resources} resources, {probe.prompts} prompts"
+    counted = ", ".join(
+        _counted(range(count), noun)
+        for noun, count in (("tool", len(probe.tools)), ("resource", probe.resources), ("prompt", probe.prompts))
+        if count or noun == "tool"
+    )
     spoken = " ".join(word for word in (probe.server, probe.protocol and f"(MCP {probe.protocol})") if word)
     ready = f"ready after {probe.seconds:.2f} s with {counted}; {spoken or 'says nothing of itself'}"
     trial = probe.trial
@@ -140,3 +143,7 @@ def _probed(probe: Probe, bridge: RunningBridge | None) -> Iterator[Finding]:
     else:
         message = f"{ready}; but {trial.tool} was not answered: {trial.cause}"
         yield Finding(Level.PROBLEM, about, message, f"bridgehead backend test {probe.name}")
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

@@ -11,6 +11,7 @@ from bridgehead import probing
 from bridgehead.cli.errors import EXIT_FAILURE, print_error
 from bridgehead.cli.options import ConfigOption, JsonOption, StateDirOption
 from bridgehead.cli.output import plain, print_json, print_table
+from bridgehead.cli.progress import ProgressLine
 from bridgehead.cli.settings import load_settings
 from bridgehead.cli.state import state_dir_or_default
 from bridgehead.diagnosis import Trial
@@ -24,7 +25,9 @@ def command(
     json: JsonOption = False,
 ) -> None:
     """Print what the backend is and offers; no running bridge is needed, and none is touched."""
-    probe = probing.probe(load_settings(config), state_dir_or_default(state_dir), name)
+    settings = load_settings(config)
+    with ProgressLine("trying the backend") as line:
+        probe = probing.probe(settings, state_dir_or_default(state_dir), name, told=line.show)
     if json:
         print_json(probe.as_dict())
     elif probe.ok:
