@@ -319,3 +319,17 @@ def test_progress_is_one_line_on_a_terminal_that_is_gone_when_it_is_done(monkeyp
         assert shown in stream.getvalue()
         assert "\n" not in stream.getvalue()
         assert stream.getvalue().endswith("\r\x1b[K" if shown else "")
+
+
+def test_a_working_directory_that_is_not_there_is_named_where_one_backend_is_tried(
+    run: CommandLine, tmp_path: Path
+) -> None:
+    config = write(tmp_path, '[backends.box]\ncommand = "sh"\ncwd = "nowhere"\n')
+
+    done = run("backend", "test", "box", "--config", str(config))
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: box does not work: Backend box cannot be started: its working directory"
+        f" {tmp_path / 'nowhere'} does not exist.\nhint: create it, or correct `cwd`.\n"
+    )

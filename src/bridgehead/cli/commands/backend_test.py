@@ -46,10 +46,9 @@ def command(
     else:
         for line in probe.stderr:
             sys.stderr.write(f"{probe.name}: {plain(line)}\n")
-        print_error(
-            f"{probe.name} does not work: {plain(probe.cause or 'it does not say why')}",
-            "mend it in the configuration, and test again.",
-        )
+        # A cause is an error's sentence, with its hint behind it where there is one.
+        cause, _, hint = plain(probe.cause or "it does not say why.").partition(" hint: ")
+        print_error(f"{probe.name} does not work: {cause}", hint or "mend it in the configuration, and test again.")
     if not probe.ok:
         raise typer.Exit(EXIT_FAILURE)
 
