@@ -80,6 +80,12 @@ def test_names_are_those_of_the_running_bridge(bridge: TinyBridge, run: CommandL
     assert ask(run, "tools", "list", "--group=w") == ["--group=work\tFor work."]
 
 
+def test_a_shell_that_cannot_pass_an_empty_word_says_so_otherwise(run: CommandLine) -> None:
+    done = run("tools", extra={"BRIDGEHEAD_COMPLETE": "next"})
+
+    assert [line.partition("\t")[0] for line in done.stdout.splitlines()] == ["list", "show", "call"]
+
+
 def test_where_no_bridge_answers_there_are_no_names_and_no_errors(run: CommandLine) -> None:
     done = run("tools", "call", "", extra={"BRIDGEHEAD_COMPLETE": "1"})
 

@@ -2,8 +2,8 @@
 Register-ArgumentCompleter -Native -CommandName bridgehead -ScriptBlock {
     param($typed, $line, $cursor)
     $words = @($line.CommandElements | Where-Object { $_.Extent.StartOffset -lt $cursor } | ForEach-Object { $_.ToString() })
-    if ($typed -eq '') { $words += '' }
-    $env:BRIDGEHEAD_COMPLETE = '1'
+    # Older PowerShells drop an empty argument, so that a new word has to be said in another way.
+    $env:BRIDGEHEAD_COMPLETE = if ($typed -eq '') { 'next' } else { '1' }
     try {
         $found = & $words[0] @($words | Select-Object -Skip 1) 2>$null
     } finally {

@@ -1,7 +1,7 @@
 #compdef bridgehead
 # zsh completion for bridgehead. In ~/.zshrc, after compinit:  source <(bridgehead completion zsh)
 _bridgehead() {
-  local line word
+  local line word tab=$'\t'
   local -a found
   for line in "${(@f)$(BRIDGEHEAD_COMPLETE=1 "${words[1]}" "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
     if [[ $line == ":paths" ]]; then
@@ -9,9 +9,9 @@ _bridgehead() {
       return
     fi
     [[ -z $line ]] && continue
-    word=${line%%$'\t'*}
-    found+=("${word//:/\\:}:${line#*$'\t'}")
+    word=${line%%$tab*}
+    found+=("${word//:/\\:}:${line#*$tab}")
   done
-  _describe -V bridgehead found
+  _describe bridgehead found
 }
 compdef _bridgehead bridgehead
