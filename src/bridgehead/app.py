@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,9 +25,8 @@ from starlette.requests import Request
 from bridgehead import __version__
 from bridgehead.backends.builtin import BuiltinBackend
 from bridgehead.backends.mcp import DEPTH_VARIABLE, McpBackend, SharedPool, Surroundings
-from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, DiscreetCatalog, Rules, State, discreet
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, DiscreetCatalog, Listing, Rules, State
 from bridgehead.config import (
-    BackendSettings,
     Concealment,
     LaunchInvalid,
     ResolvedBackend,
@@ -37,14 +36,25 @@ from bridgehead.config import (
     StdioLaunch,
     resolve,
 )
-from bridgehead.core import Call, Clock, Outcome, SystemClock
-from bridgehead.core.errors import BackendNotFound, BackendUnavailable, ConfigInvalid, Forbidden
+from bridgehead.core import Call, Outcome, SystemClock
+from bridgehead.core.errors import BackendUnavailable, ConfigInvalid, Forbidden
 from bridgehead.core.logs import configure_logs
 from bridgehead.core.memory import spare_what_stays
-from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
+from bridgehead.gate import AllowAll, AuditRecord, Backend, Broadcast, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
 from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
-from bridgehead.store import OnDemand, SqlAuditLog, SqlListingStore, SqlShelf, claim, open_engine, open_store
+from bridgehead.store import (
+    OnDemand,
+    SqlAuditLog,
+    SqlListingStore,
+    SqlShelf,
+    claim,
+    open_engine,
+    open_store,
+    read_recent,
+    reading,
+)
+from bridgehead.surfaces.calls import calls_routes
 from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
 from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
@@ -94,10 +104,12 @@ class CountingGate:
             self._inside.discard(task)
             if not self._inside:
                 self._empty.set()
-        raise BackendUnavailable(
+        stopped = BackendUnavailable(
             "The bridge was stopped while the call ran. The call may or may not have had its effect.",
             hint="look at its effect before you repeat it.",
         )
+        stopped.call_id = call.id
+        raise stopped
 
     def give_up(self) -> None:
         """End every call that is inside; each is answered, and on record."""
@@ -109,7 +121,8 @@ class CountingGate:
     async def wait_empty(self) -> None:
         """Return as soon as no call is inside."""
         while self._inside:
-            self._empty = anyio.Event()
+            if self._empty.is_set():
+                self._empty = anyio.Event()
             await self._empty.wait()
 
 
@@ -122,6 +135,7 @@ class Bridge:
     gate: CountingGate
     inside: Inside
     backends: Mapping[str, McpBackend]
+    live: Broadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,27 +149,6 @@ class Vault:
 
     state_dir: Path
     conceal: Concealment
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """What trying one backend showed.
-
-    Attributes:
-        seconds: From the start of the process or connection to the complete listing.
-        tools: The tools' original names.
-    """
-
-    name: str
-    ok: bool
-    cause: str | None
-    seconds: float
-    protocol: str | None = None
-    server: str | None = None
-    tools: tuple[str, ...] = ()
-    resources: int = 0
-    prompts: int = 0
-    stderr: tuple[str, ...] = field(default=())
 
 
 def open_secrets(settings: Settings, state_dir: Path) -> Secrets:
@@ -198,6 +191,7 @@ async def running(
     await anyio.Path(state_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = open_engine(state_dir / _DATABASE)
     audit = SqlAuditLog(engine)
+    live = Broadcast(audit)
     shelf = SqlShelf(engine, clock)
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
@@ -223,13 +217,13 @@ async def running(
             GateParts(
                 snapshot=lambda: catalog.snapshot,
                 policy=OwnerPolicy(),
-                audit=audit,
+                audit=live,
                 confirmer=AllowAll(),
                 shelf=shelf,
                 clock=clock,
                 backends=callable_backends,
                 limits=settings.limits,
-                starting=lambda: _never_listed(catalog),
+                starting=catalog.never_listed,
                 overrides=settings.backends,
                 conceal=conceal,
             )
@@ -242,7 +236,7 @@ async def running(
             for backend in backends.values():
                 tasks.start_soon(backend.run_forever)
             try:
-                yield Bridge(settings, catalog, gate, inside, backends)
+                yield Bridge(settings, catalog, gate, inside, backends, live)
             finally:
                 tasks.cancel_scope.cancel()
     finally:
@@ -252,13 +246,35 @@ async def running(
             await anyio.to_thread.run_sync(engine.dispose)
 
 
-def _never_listed(catalog: Catalog) -> list[str]:
-    """The backends that are starting and of which nothing is known."""
-    return [
-        name
-        for name, status in catalog.statuses.items()
-        if status.state is State.STARTING and name not in catalog.snapshot.listings
-    ]
+def kept_listings(
+    settings: Settings, state_dir: Path, environ: Mapping[str, str], secrets: SecretReader
+) -> dict[str, Listing]:
+    """What backends offered when a bridge last had them, by name; nothing is started, made or changed."""
+    listings: dict[str, Listing] = {}
+    with suppress(ConfigInvalid), reading(state_dir / _DATABASE) as engine:
+        store = SqlListingStore(engine)
+        for name, backend in settings.backends.items():
+            with suppress(LaunchInvalid):
+                kept = store.load(name, _fingerprint(resolve(backend, environ, secrets)))
+                if kept is not None:
+                    listings[name] = kept
+    return listings
+
+
+def recent_calls(state_dir: Path, limit: int, *, backend: str | None = None, errors: bool = False) -> list[AuditRecord]:
+    """The latest calls on record, newest first; a bridge that serves from the state directory is not disturbed.
+
+    Args:
+        state_dir: Where the bridge keeps its state.
+        limit: How many at the most.
+        backend: Only calls that went to this backend.
+        errors: Only calls that came to nothing good.
+
+    Raises:
+        ConfigInvalid: There is no database there, or it cannot be read.
+    """
+    with reading(state_dir / _DATABASE) as engine:
+        return read_recent(engine, limit, backend=backend, errors=errors)
 
 
 def _rules(settings: Settings) -> Rules:
@@ -379,7 +395,7 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
             hint="use 127.0.0.1, and a tunnel that ends on this machine.",
         )
     vault = Vault(state_dir, Concealment())
-    configure_logs(settings.server.log_level, vault.conceal)
+    configure_logs(settings.server.log_level, settings.server.log_format, vault.conceal)
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
     with claim(state_dir):
@@ -412,7 +428,11 @@ async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there befor
         endpoints = McpEndpoints(
             bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes, fast_lane=server.fast_lane
         )
-        front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
+        routes = [
+            *health_routes(bridge.catalog, __version__, authorised),
+            *calls_routes(bridge.live, authorised),
+        ]
+        front = Front(endpoints, routes, doors)
         # Renamed into place, so that nobody reads half an address.
         await anyio.Path(address.with_suffix(".new")).write_text(listener.url)
         await anyio.Path(address.with_suffix(".new")).replace(address)
@@ -420,6 +440,7 @@ async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there befor
         try:
             async with endpoints.running(), anyio.create_task_group() as tasks:
                 tasks.start_soon(_spare_memory, bridge.catalog)
+                tasks.start_soon(_end_following, bridge, stop)
                 await listener.serve(front, stop, grace_s=server.shutdown_grace_s, calls=bridge.gate)
                 tasks.cancel_scope.cancel()
         finally:
@@ -430,15 +451,22 @@ async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there befor
 async def _spare_memory(catalog: Catalog) -> None:
     """Spare the collector what is there once every backend has come up, or has had its time."""
     with anyio.move_on_after(_START_S):
-        while any(status.state is State.STARTING for status in catalog.statuses.values()):  # noqa: ASYNC110 – as in `_probe`
+        while any(status.state is State.STARTING for status in catalog.statuses.values()):  # noqa: ASYNC110 – statuses are not announced
             await anyio.sleep(_LOOK_S)
     spare_what_stays()
+
+
+async def _end_following(bridge: Bridge, stop: anyio.Event) -> None:
+    """Let those go who follow the calls, once the last call is over."""
+    await stop.wait()
+    await bridge.gate.wait_empty()
+    bridge.live.end()
 
 
 def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
     vault = Vault(state_dir, Concealment())
-    configure_logs(settings.server.log_level, vault.conceal)
+    configure_logs(settings.server.log_level, settings.server.log_format, vault.conceal)
 
     async def main(stop: anyio.Event) -> None:
         bridge_runs = running(settings, state_dir, os.environ, vault=vault)
@@ -453,45 +481,3 @@ def serve_stdio(settings: Settings, state_dir: Path) -> int:
             tasks.cancel_scope.cancel()
 
     return run_until_signalled(main)
-
-
-def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
-    """Start one backend, list it, and end it again.
-
-    Raises:
-        BackendNotFound: There is no backend of that name.
-    """
-    if name not in settings.backends:
-        known = ", ".join(settings.backends) or "none"
-        raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
-    vault = Vault(state_dir, Concealment())
-    configure_logs("error", vault.conceal)
-    return anyio.run(_probe, settings, name, vault, backend_options={"use_uvloop": os.name != "nt"})
-
-
-async def _probe(settings: Settings, name: str, vault: Vault) -> Probe:
-    backend: BackendSettings = settings.backends[name]
-    # Groups are left out, so that a backend can be tried whatever is switched on.
-    server = settings.server.model_copy(update={"ungrouped": "show"})
-    alone = settings.model_copy(update={"backends": {name: backend}, "groups": {}, "server": server})
-    clock: Clock = SystemClock()
-    began = clock.monotonic()
-    async with running(alone, vault.state_dir / "probe", os.environ, vault=vault) as bridge:
-        with anyio.move_on_after(backend.start_timeout_s + 5):
-            while bridge.catalog.statuses[name].state is State.STARTING:  # noqa: ASYNC110 – statuses are not announced
-                await anyio.sleep(0.02)
-        status = bridge.backends[name].status if name in bridge.backends else bridge.catalog.statuses[name]
-        status = discreet(status, vault.conceal)
-        listing = bridge.catalog.snapshot.listings.get(name)
-        return Probe(
-            name=name,
-            ok=status.state is State.READY,
-            cause=status.cause,
-            seconds=clock.monotonic() - began,
-            protocol=status.protocol,
-            server=status.server,
-            tools=tuple(str(tool["name"]) for tool in listing.tools) if listing is not None else (),
-            resources=len(listing.resources) + len(listing.templates) if listing is not None else 0,
-            prompts=len(listing.prompts) if listing is not None else 0,
-            stderr=status.stderr,
-        )

@@ -228,8 +228,8 @@ def test_config_check_names_missing_secrets_and_the_command_that_sets_them(here:
     done = here("config", "check", "--config", config)
     assert done.returncode == 1
     assert (
-        "problem: hub cannot start: the secret HUB is not set (named in backends.hub.headers.Authorization);"
-        " run `bridgehead secret set HUB`.\n"
+        "  hub: The secret HUB (in backends.hub.headers.Authorization) is not set.\n"
+        "    hint: run `bridgehead secret set HUB`.\n"
     ) in done.stdout
     assert json.loads(here("config", "check", "--config", config, "--json").stdout)["missing_secrets"] == {
         "hub": [{"secret": "HUB", "field": "backends.hub.headers.Authorization"}],

@@ -111,13 +111,21 @@ def test_all_missing_variables_are_named_together() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["${", "${}", "${A", "${1A}", "${A-B}", "${input:token}", "${A:-${B}}", "${A:=x}"])
+@pytest.mark.parametrize("text", ["${", "${}", "${A", "${1A}", "${A-B}", "${A:-${B}}", "${A:=x}"])
 def test_what_only_looks_like_a_placeholder_is_refused_by_its_field(text: str) -> None:
     with pytest.raises(LaunchInvalid) as caught:
         program({"A": "x"}, args=["fine", text])
 
     assert "backends.a.args[1]" in caught.value.message
     assert "`${NAME:-default}`" in (caught.value.hint or "")
+
+
+def test_an_input_of_vs_code_is_told_what_to_become() -> None:
+    with pytest.raises(LaunchInvalid) as caught:
+        program({}, args=["${input:github-token}"])
+
+    assert "asks for the input `github-token`, which only VS Code can ask" in caught.value.message
+    assert "write `${NAME}` there instead" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from bridgehead.catalog.catalog import Catalog, Part
 from bridgehead.catalog.discreet import DiscreetCatalog, discreet
-from bridgehead.catalog.groups import BUILTIN
-from bridgehead.catalog.merge import Rules
+from bridgehead.catalog.groups import BUILTIN, unmatched_choices
+from bridgehead.catalog.merge import Rules, merge
 from bridgehead.catalog.model import BackendStatus, Definition, Entry, Group, Listing, Snapshot, State, View
 from bridgehead.catalog.ports import ListingStore, Provider
 
@@ -24,4 +24,6 @@ __all__ = [
     "State",
     "View",
     "discreet",
+    "merge",
+    "unmatched_choices",
 ]

@@ -18,7 +18,8 @@ from bridgehead.config.placeholders import (
 )
 from bridgehead.config.ports import NoSecrets, SecretInvalid, SecretNotFound, SecretReader, Secrets, SecretsUnusable
 from bridgehead.config.problems import Problem
-from bridgehead.config.render import GroupStatus, Missing, MissingSecret, Report, check, show
+from bridgehead.config.programs import find_program, install_hint, lacking
+from bridgehead.config.render import GroupStatus, Missing, MissingSecret, Obstacle, Report, check, show
 from bridgehead.config.secrets import Secret
 from bridgehead.config.settings import (
     BUILTIN,
@@ -44,6 +45,7 @@ __all__ = [
     "MissingPlaceholder",
     "MissingSecret",
     "NoSecrets",
+    "Obstacle",
     "Problem",
     "Report",
     "ResolvedBackend",
@@ -57,7 +59,10 @@ __all__ = [
     "Settings",
     "StdioLaunch",
     "check",
+    "find_program",
     "group_variable",
+    "install_hint",
+    "lacking",
     "load",
     "resolve",
     "search_order",

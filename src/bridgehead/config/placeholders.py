@@ -119,6 +119,12 @@ class _Filler:
             if token["escape"]:
                 return "${"
             inside = _INSIDE.fullmatch(token["inside"])
+            if token["inside"].startswith("input:"):
+                raise _invalid(
+                    self.key(*parts),
+                    f"asks for the input `{token['inside'].removeprefix('input:')}`, which only VS Code can ask a person for.",
+                    "write `${NAME}` there instead, and set NAME in the environment of the bridge.",
+                )
             if inside is None or not token["end"] or "${" in token["inside"]:
                 raise _invalid(
                     self.key(*parts),

@@ -48,6 +48,7 @@ Grace = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)]
 Switch = Annotated[bool, Strict()]
 Text = Annotated[str, Field(min_length=1)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
+LogFormat = Annotated[Literal["text", "json"], BeforeValidator(_lower)]
 Variables = Annotated[Mapping[str, Secret], AfterValidator(_variable_names)]
 Headers = Annotated[Mapping[str, Secret], AfterValidator(_header_names)]
 
@@ -66,6 +67,7 @@ class ServerSettings(_Table):
         allowed_hosts: Host names accepted besides the loopback ones.
         allowed_origins: Browser origins that may call.
         ungrouped: Whether tools that are in no group are visible.
+        log_format: `text` for people, `json` for programs: one object a line.
         fast_lane: Off: every call goes through the MCP SDK, which costs several times as much and gives the same answers.
         secret_store: Where secrets are kept; `auto` is where they were first kept, the system's keyring where it can be used.
     """
@@ -78,6 +80,7 @@ class ServerSettings(_Table):
     shutdown_grace_s: Grace = 10.0
     ungrouped: Literal["show", "hide"] = "show"
     log_level: LogLevel = "info"
+    log_format: LogFormat = "text"
     fast_lane: Switch = True
     secret_store: Annotated[Literal["auto", "keyring", "file"], BeforeValidator(_lower)] = "auto"  # noqa: S105  a place, not a secret
 

@@ -5,10 +5,11 @@ Knows nothing of surfaces and backends.
 Everything here blocks, apart from the shelf, which goes to a thread by itself; callers on the loop use a thread.
 """
 
-from bridgehead.store.audit import SqlAuditLog
+from bridgehead.store.audit import SqlAuditLog, read_recent
 from bridgehead.store.claim import StateInUse, claim
 from bridgehead.store.engine import open_engine
 from bridgehead.store.listings import SqlListingStore
+from bridgehead.store.reading import reading
 from bridgehead.store.secrets import OnDemand, open_store
 from bridgehead.store.shelf import SqlShelf
 
@@ -21,4 +22,6 @@ __all__ = [
     "claim",
     "open_engine",
     "open_store",
+    "read_recent",
+    "reading",
 ]

@@ -18,7 +18,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from bridgehead.backends.mcp.pipe import Pipe
-from bridgehead.config import StdioLaunch
+from bridgehead.config import StdioLaunch, lacking
 from bridgehead.core.errors import BackendUnavailable
 
 BASE_ENVIRONMENT = (
@@ -80,6 +80,11 @@ async def open_child(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
+        lack = lacking(launch, environ)
+        if lack is not None:
+            # The system says `no such file` of a directory and of a program alike.
+            _, cause, mend = lack
+            raise BackendUnavailable(f"Backend {name} cannot be started: {cause}", hint=mend) from error
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BackendUnavailable(
             f"The command {launch.command!r} of backend {name} cannot be started: {reason}.",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, MutableMapping
 
 import structlog
 
 from bridgehead.core import BridgeError, Call, Clock, Kind, Outcome, new_id
 from bridgehead.core.errors import InternalFailure, ProtocolFailure
+from bridgehead.core.logs import CURRENT_CALL
 from bridgehead.gate.concealing import conceal_error
 from bridgehead.gate.pipeline import Next
 from bridgehead.gate.ports import AuditLog, AuditRecord
@@ -44,16 +46,20 @@ class Audit:
         self._clock = clock
         self._routed = routed
         self._conceal = conceal
+        # Asked once: even a line that is not wanted would cost each call more than all else here.
+        self._tells = _log.is_enabled_for(logging.DEBUG)
 
     async def __call__(self, call: Call, proceed: Next) -> Outcome:
         """Run the call and record what came of it."""
         at, began = self._clock.now(), self._clock.monotonic()
         verdict, code = "cancelled", None
+        running = CURRENT_CALL.set(call.id)
         try:
             outcome = await proceed(call)
         except BridgeError as error:
             verdict, code = _verdict(error), error.code
             conceal_error(error, self._conceal)
+            error.call_id = call.id
             raise
         except Exception as error:
             verdict, code = "failed", InternalFailure.code
@@ -62,22 +68,24 @@ class Audit:
             verdict = "tool_error" if outcome.is_error else "input_required" if outcome.needs_input else "ok"
             return outcome
         finally:
-            self._log.append(
-                AuditRecord(
-                    call_id=call.id,
-                    at=at,
-                    caller=call.caller.id,
-                    surface=call.surface,
-                    method=call.method.value,
-                    target=redact_text(call.target, self._conceal),
-                    group=call.group,
-                    backend=self._routed.pop(call.id, None),
-                    arguments=redact(call.arguments, self._conceal),
-                    verdict=verdict,
-                    code=code,
-                    duration_s=self._clock.monotonic() - began,
-                )
+            record = AuditRecord(
+                call_id=call.id,
+                at=at,
+                caller=call.caller.id,
+                surface=call.surface,
+                method=call.method.value,
+                target=redact_text(call.target, self._conceal),
+                group=call.group,
+                backend=self._routed.pop(call.id, None),
+                arguments=redact(call.arguments, self._conceal),
+                verdict=verdict,
+                code=code,
+                duration_s=self._clock.monotonic() - began,
             )
+            self._log.append(record)
+            if self._tells:
+                _log.debug("call", target=record.target, verdict=verdict, code=code, seconds=record.duration_s)
+            CURRENT_CALL.reset(running)
 
 
 def _verdict(error: BridgeError) -> str:
@@ -89,13 +97,14 @@ def _incident(call: Call, error: Exception) -> InternalFailure:
     _log.error(
         "a call broke the gate",
         incident=incident,
-        call_id=call.id,
         method=call.method.value,
         target=redact_text(call.target),
         exc_info=error,
     )
-    return InternalFailure(
+    failure = InternalFailure(
         f"Something inside the bridge broke ({incident}).",
         hint="Give this incident id to the owner of the bridge; its log has the cause.",
         details={"incident": incident},
     )
+    failure.call_id = call.id
+    return failure
