@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,23 +33,36 @@ from bridgehead.backends.mcp import (
     Surroundings,
     adopt_orphans,
 )
-from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, DiscreetCatalog, Listing, Rules, State
 from bridgehead.config import (
-    BackendSettings,
+    Concealment,
     LaunchInvalid,
     ResolvedBackend,
+    SecretReader,
+    Secrets,
     Settings,
     StdioLaunch,
     resolve,
 )
-from bridgehead.core import Call, Clock, Outcome, SystemClock
-from bridgehead.core.errors import BackendNotFound, BackendUnavailable, ConfigInvalid, Forbidden
+from bridgehead.core import Call, Outcome, SystemClock
+from bridgehead.core.errors import BackendUnavailable, ConfigInvalid, Forbidden
 from bridgehead.core.logs import configure_logs
 from bridgehead.core.memory import spare_what_stays
-from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
+from bridgehead.gate import AllowAll, AuditRecord, Backend, Broadcast, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
 from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
-from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, claim, open_engine
+from bridgehead.store import (
+    OnDemand,
+    SqlAuditLog,
+    SqlListingStore,
+    SqlShelf,
+    claim,
+    open_engine,
+    open_store,
+    read_recent,
+    reading,
+)
+from bridgehead.surfaces.calls import calls_routes
 from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
 from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
@@ -65,6 +78,10 @@ _ADDRESS_FILE = "address"
 _START_S = 30.0
 _LOOK_S = 0.5
 _CHILDREN = "children"
+_KEYRING_S = 3.0
+"""How long a start waits for the keyring."""
+_PERSON_S = 30.0
+"""How long a command waits for it, since it may ask a person to unlock it."""
 
 
 class CountingGate:
@@ -96,10 +113,12 @@ class CountingGate:
             self._inside.discard(task)
             if not self._inside:
                 self._empty.set()
-        raise BackendUnavailable(
+        stopped = BackendUnavailable(
             "The bridge was stopped while the call ran. The call may or may not have had its effect.",
             hint="look at its effect before you repeat it.",
         )
+        stopped.call_id = call.id
+        raise stopped
 
     def give_up(self) -> None:
         """End every call that is inside; each is answered, and on record."""
@@ -111,7 +130,8 @@ class CountingGate:
     async def wait_empty(self) -> None:
         """Return as soon as no call is inside."""
         while self._inside:
-            self._empty = anyio.Event()
+            if self._empty.is_set():
+                self._empty = anyio.Event()
             await self._empty.wait()
 
 
@@ -124,49 +144,82 @@ class Bridge:
     gate: CountingGate
     inside: Inside
     backends: Mapping[str, McpBackend]
+    live: Broadcast
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """What trying one backend showed.
+class Vault:
+    """Where a bridge's secrets are.
 
     Attributes:
-        seconds: From the start of the process or connection to the complete listing.
-        tools: The tools' original names.
+        state_dir: The state directory that the store belongs to.
+        conceal: Learns each value that is read from it; whoever writes anything for the bridge takes them out with it.
     """
 
-    name: str
-    ok: bool
-    cause: str | None
-    seconds: float
-    protocol: str | None = None
-    server: str | None = None
-    tools: tuple[str, ...] = ()
-    resources: int = 0
-    prompts: int = 0
-    stderr: tuple[str, ...] = field(default=())
+    state_dir: Path
+    conceal: Concealment
+
+
+def open_secrets(settings: Settings, state_dir: Path) -> Secrets:
+    """The store of secrets that this configuration and state directory have. Blocks while a person unlocks the keyring.
+
+    Raises:
+        SecretsUnusable: It cannot be opened.
+    """
+    return open_store(settings.server.secret_store, state_dir, patience_s=_PERSON_S)
+
+
+def secret_reader(settings: Settings, state_dir: Path) -> SecretReader:
+    """The same store for reading, opened with the first secret; its values are read anew each time."""
+    return OnDemand(settings.server.secret_store, state_dir, patience_s=_KEYRING_S)
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings, state_dir: Path, environ: Mapping[str, str], *, own_url: str | None = None
+    settings: Settings,
+    state_dir: Path,
+    environ: Mapping[str, str],
+    *,
+    own_url: str | None = None,
+    vault: Vault | None = None,
 ) -> AsyncGenerator[Bridge]:
     """A bridge with its backends coming up behind it, for as long as the context lasts.
 
     On leaving, every backend and all that it started has ended, and the audit log is written.
+
+    Args:
+        settings: The configuration.
+        state_dir: Where its state is kept.
+        environ: What placeholders and children get variables from.
+        own_url: Where it listens, so that it never becomes a backend of itself.
+        vault: Where its secrets are; None: in `state_dir`, and nobody else has to keep them out of anything.
     """
+    vault = vault or Vault(state_dir, Concealment())
+    conceal = vault.conceal
     clock = SystemClock()
     await anyio.Path(state_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = open_engine(state_dir / _DATABASE)
     audit = SqlAuditLog(engine)
+    live = Broadcast(audit)
     shelf = SqlShelf(engine, clock)
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
-    processes = Processes(state_dir / _CHILDREN)
-    starts = Starts(settings.server.parallel_starts)
-    lane = settings.server.fast_lane
-    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ, processes, starts, fast_lane=lane)
-    backends = _backends(settings, around, own_url)
+    around = Surroundings(
+        DiscreetCatalog(catalog, conceal),
+        SqlListingStore(engine),
+        pool,
+        clock,
+        environ,
+        processes=Processes(state_dir / _CHILDREN),
+        starts=Starts(settings.server.parallel_starts),
+        fast_lane=settings.server.fast_lane,
+    )
+    # In a thread, since a keyring may take its time.
+    launches = await anyio.to_thread.run_sync(_launches, settings, environ, secret_reader(settings, vault.state_dir))
+    for launch in launches.values():
+        if isinstance(launch, ResolvedBackend):
+            conceal.learn(launch.secrets)
+    backends = _backends(settings, launches, around, own_url)
     builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
     catalog.publish(BUILTIN, builtin.listing())
     callable_backends: dict[str, Backend] = {BUILTIN: builtin, **backends}
@@ -175,14 +228,15 @@ async def running(
             GateParts(
                 snapshot=lambda: catalog.snapshot,
                 policy=OwnerPolicy(),
-                audit=audit,
+                audit=live,
                 confirmer=AllowAll(),
                 shelf=shelf,
                 clock=clock,
                 backends=callable_backends,
                 limits=settings.limits,
-                starting=lambda: _never_listed(catalog),
+                starting=catalog.never_listed,
                 overrides=settings.backends,
+                conceal=conceal,
             )
         )
     )
@@ -190,11 +244,11 @@ async def running(
     inside = Inside(catalog, gate, seal, instructions, clock, settings.forwarded_headers)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(processes.run_forever)
+            tasks.start_soon(around.processes.run_forever)
             for backend in backends.values():
                 tasks.start_soon(backend.run_forever)
             try:
-                yield Bridge(settings, catalog, gate, inside, backends)
+                yield Bridge(settings, catalog, gate, inside, backends, live)
             finally:
                 tasks.cancel_scope.cancel()
     finally:
@@ -204,13 +258,35 @@ async def running(
             await anyio.to_thread.run_sync(engine.dispose)
 
 
-def _never_listed(catalog: Catalog) -> list[str]:
-    """The backends that are starting and of which nothing is known."""
-    return [
-        name
-        for name, status in catalog.statuses.items()
-        if status.state is State.STARTING and name not in catalog.snapshot.listings
-    ]
+def kept_listings(
+    settings: Settings, state_dir: Path, environ: Mapping[str, str], secrets: SecretReader
+) -> dict[str, Listing]:
+    """What backends offered when a bridge last had them, by name; nothing is started, made or changed."""
+    listings: dict[str, Listing] = {}
+    with suppress(ConfigInvalid), reading(state_dir / _DATABASE) as engine:
+        store = SqlListingStore(engine)
+        for name, backend in settings.backends.items():
+            with suppress(LaunchInvalid):
+                kept = store.load(name, _fingerprint(resolve(backend, environ, secrets)))
+                if kept is not None:
+                    listings[name] = kept
+    return listings
+
+
+def recent_calls(state_dir: Path, limit: int, *, backend: str | None = None, errors: bool = False) -> list[AuditRecord]:
+    """The latest calls on record, newest first; a bridge that serves from the state directory is not disturbed.
+
+    Args:
+        state_dir: Where the bridge keeps its state.
+        limit: How many at the most.
+        backend: Only calls that went to this backend.
+        errors: Only calls that came to nothing good.
+
+    Raises:
+        ConfigInvalid: There is no database there, or it cannot be read.
+    """
+    with reading(state_dir / _DATABASE) as engine:
+        return read_recent(engine, limit, backend=backend, errors=errors)
 
 
 def _rules(settings: Settings) -> Rules:
@@ -222,7 +298,26 @@ def _rules(settings: Settings) -> Rules:
     )
 
 
-def _backends(settings: Settings, around: Surroundings, own_url: str | None) -> dict[str, McpBackend]:
+def _launches(
+    settings: Settings, environ: Mapping[str, str], secrets: SecretReader
+) -> dict[str, ResolvedBackend | LaunchInvalid]:
+    """How each backend that is wanted is launched, or why it cannot be. Blocks while secrets are read."""
+    launches: dict[str, ResolvedBackend | LaunchInvalid] = {}
+    for name, backend in settings.backends.items():
+        if backend.enabled and settings.wants(name):
+            try:
+                launches[name] = resolve(backend, environ, secrets)
+            except LaunchInvalid as error:
+                launches[name] = error
+    return launches
+
+
+def _backends(
+    settings: Settings,
+    launches: Mapping[str, ResolvedBackend | LaunchInvalid],
+    around: Surroundings,
+    own_url: str | None,
+) -> dict[str, McpBackend]:
     """The backends that can be started; the others are reported with the reason."""
     backends: dict[str, McpBackend] = {}
     for name, backend in settings.backends.items():
@@ -234,7 +329,9 @@ def _backends(settings: Settings, around: Surroundings, own_url: str | None) -> 
             cause = "None of its tools can be seen: no group that names it is on, and tools in no group are hidden."
         else:
             try:
-                launch = resolve(backend, around.environ)
+                launch = launches[name]
+                if isinstance(launch, LaunchInvalid):
+                    raise launch
                 _refuse_itself(name, launch, own_url, around.environ)
             except LaunchInvalid as error:
                 cause, state = error.sentence(), State.BROKEN
@@ -269,7 +366,7 @@ def _refuse_itself(name: str, resolved: ResolvedBackend, own_url: str | None, en
 
 def _fingerprint(resolved: ResolvedBackend) -> str:
     """What identifies how a backend is launched, without the values of secrets."""
-    launch = resolved.launch
+    launch = resolved.written
     if isinstance(launch, StdioLaunch):
         parts = ["stdio", launch.command, *launch.args, str(launch.cwd), *sorted(launch.env)]
     else:
@@ -309,16 +406,25 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
             f"Listening on {host} would let other machines in, and they cannot be authenticated yet.",
             hint="use 127.0.0.1, and a tunnel that ends on this machine.",
         )
-    configure_logs(settings.server.log_level)
+    vault = Vault(state_dir, Concealment())
+    configure_logs(settings.server.log_level, settings.server.log_format, vault.conceal)
     adopt_orphans()
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
     with claim(state_dir):
-        return run_until_signalled(lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop))
+        return run_until_signalled(
+            lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop, vault=vault)
+        )
 
 
-async def serve_on(
-    listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers, *, stop: anyio.Event
+async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there before it runs
+    listener: Listener,
+    settings: Settings,
+    state_dir: Path,
+    authenticator: KnowsCallers,
+    *,
+    stop: anyio.Event,
+    vault: Vault | None = None,
 ) -> None:
     """Serve on a socket that listens already, until `stop` is set, letting in whom `authenticator` knows."""
     server = settings.server
@@ -331,11 +437,15 @@ async def serve_on(
         )
 
     address = state_dir / _ADDRESS_FILE
-    async with running(settings, state_dir, os.environ, own_url=listener.url) as bridge:
+    async with running(settings, state_dir, os.environ, own_url=listener.url, vault=vault) as bridge:
         endpoints = McpEndpoints(
             bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes, fast_lane=server.fast_lane
         )
-        front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
+        routes = [
+            *health_routes(bridge.catalog, __version__, authorised),
+            *calls_routes(bridge.live, authorised),
+        ]
+        front = Front(endpoints, routes, doors)
         # Renamed into place, so that nobody reads half an address.
         await anyio.Path(address.with_suffix(".new")).write_text(listener.url)
         await anyio.Path(address.with_suffix(".new")).replace(address)
@@ -343,6 +453,7 @@ async def serve_on(
         try:
             async with endpoints.running(), anyio.create_task_group() as tasks:
                 tasks.start_soon(_spare_memory, bridge.catalog)
+                tasks.start_soon(_end_following, bridge, stop)
                 await listener.serve(front, stop, grace_s=server.shutdown_grace_s, calls=bridge.gate)
                 tasks.cancel_scope.cancel()
         finally:
@@ -353,18 +464,27 @@ async def serve_on(
 async def _spare_memory(catalog: Catalog) -> None:
     """Spare the collector what is there once every backend has come up, or has had its time."""
     with anyio.move_on_after(_START_S):
-        while any(status.state is State.STARTING for status in catalog.statuses.values()):  # noqa: ASYNC110 – as in `_probe`
+        while any(status.state is State.STARTING for status in catalog.statuses.values()):  # noqa: ASYNC110 – statuses are not announced
             await anyio.sleep(_LOOK_S)
     spare_what_stays()
 
 
+async def _end_following(bridge: Bridge, stop: anyio.Event) -> None:
+    """Let those go who follow the calls, once the last call is over."""
+    await stop.wait()
+    await bridge.gate.wait_empty()
+    bridge.live.end()
+
+
 def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
-    configure_logs(settings.server.log_level)
+    vault = Vault(state_dir, Concealment())
+    configure_logs(settings.server.log_level, settings.server.log_format, vault.conceal)
     adopt_orphans()
 
     async def main(stop: anyio.Event) -> None:
-        async with running(settings, state_dir, os.environ) as bridge, anyio.create_task_group() as tasks:
+        bridge_runs = running(settings, state_dir, os.environ, vault=vault)
+        async with bridge_runs as bridge, anyio.create_task_group() as tasks:
 
             async def leave() -> None:
                 await stop.wait()
@@ -375,43 +495,3 @@ def serve_stdio(settings: Settings, state_dir: Path) -> int:
             tasks.cancel_scope.cancel()
 
     return run_until_signalled(main)
-
-
-def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
-    """Start one backend, list it, and end it again.
-
-    Raises:
-        BackendNotFound: There is no backend of that name.
-    """
-    if name not in settings.backends:
-        known = ", ".join(settings.backends) or "none"
-        raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
-    configure_logs("error")
-    return anyio.run(_probe, settings, state_dir, name, backend_options={"use_uvloop": os.name != "nt"})
-
-
-async def _probe(settings: Settings, state_dir: Path, name: str) -> Probe:
-    backend: BackendSettings = settings.backends[name]
-    # Groups are left out, so that a backend can be tried whatever is switched on.
-    server = settings.server.model_copy(update={"ungrouped": "show"})
-    alone = settings.model_copy(update={"backends": {name: backend}, "groups": {}, "server": server})
-    clock: Clock = SystemClock()
-    began = clock.monotonic()
-    async with running(alone, state_dir / "probe", os.environ) as bridge:
-        with anyio.move_on_after(backend.start_timeout_s + 5):
-            while bridge.catalog.statuses[name].state is State.STARTING:  # noqa: ASYNC110 – statuses are not announced
-                await anyio.sleep(0.02)
-        status = bridge.backends[name].status if name in bridge.backends else bridge.catalog.statuses[name]
-        listing = bridge.catalog.snapshot.listings.get(name)
-        return Probe(
-            name=name,
-            ok=status.state is State.READY,
-            cause=status.cause,
-            seconds=clock.monotonic() - began,
-            protocol=status.protocol,
-            server=status.server,
-            tools=tuple(str(tool["name"]) for tool in listing.tools) if listing is not None else (),
-            resources=len(listing.resources) + len(listing.templates) if listing is not None else 0,
-            prompts=len(listing.prompts) if listing is not None else 0,
-            stderr=status.stderr,
-        )

@@ -44,8 +44,18 @@ def test_a_missing_variable_is_a_problem_with_a_name(run: CommandLine, tmp_path:
     done = run("config", "check", "--config", file)
 
     assert done.returncode == 1
-    assert "problem: box cannot start: NOBODY_SETS_THIS is not set (named in backends.box.args[0])." in done.stdout
+    assert "would not start:\n  box: NOBODY_SETS_THIS (in backends.box.args[0]) is not set.\n" in done.stdout
+    assert "    hint: set NOBODY_SETS_THIS in the environment of the bridge" in done.stdout
     assert json.loads(run("config", "check", "--config", file, "--json").stdout)["ok"] is False
+
+
+def test_colours_come_where_they_are_forced_and_nowhere_else(run: CommandLine, tmp_path: Path) -> None:
+    file = write(tmp_path, GOOD)
+
+    assert "\x1b[" not in run("config", "check", "--config", file).stdout
+    assert "\x1b[1m" in run("config", "check", "--config", file, extra={"FORCE_COLOR": "1"}).stdout
+    both = run("config", "check", "--config", file, extra={"FORCE_COLOR": "1", "NO_COLOR": "1"})
+    assert "\x1b[" not in both.stdout
 
 
 def test_what_cannot_be_read_is_an_error_with_a_hint(run: CommandLine, tmp_path: Path) -> None:

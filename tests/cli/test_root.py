@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,9 @@ import pytest
 
 import bridgehead
 from bridgehead.cli.errors import exit_code
-from bridgehead.cli.lazy import COMMANDS, GROUPS, module_of
+from bridgehead.cli.lazy import COMMANDS, GROUPS, load, module_of
 from bridgehead.core import Kind
-from tests.cli.tiny import CommandLine
+from tests.cli.tiny import BRIDGEHEAD, CommandLine
 
 
 def test_help_names_every_command_without_loading_any() -> None:
@@ -27,6 +28,20 @@ def test_help_names_every_command_without_loading_any() -> None:
     assert "loaded: []" in done.stdout
     for name in {path.split()[0] for path in COMMANDS}:
         assert f"\n  {name} " in done.stdout
+
+
+def test_help_costs_little() -> None:
+    """Under 150 ms on a quiet machine; measured as its own processor time, with room for a slow one."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([BRIDGEHEAD, "--help"], capture_output=True, check=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 0.45
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path not in {"serve", "mcp stdio", "completion"}])
+def test_every_command_that_tells_something_tells_it_to_programs_too(path: str) -> None:
+    assert "--json" in {spelling for parameter in load(path).params for spelling in parameter.opts}
 
 
 def test_the_table_of_commands_and_the_modules_agree() -> None:

@@ -34,8 +34,11 @@ def test_when_nothing_runs_it_says_so_and_how_to_start(run: CommandLine) -> None
 
     assert done.returncode == 1
     assert done.stderr.startswith(
-        "error: No bridge answers at http://127.0.0.1:9.\nhint: start one with bridgehead serve"
+        f"error: No bridge serves from {run.state_dir}, and none answers at http://127.0.0.1:9.\n"
+        "hint: start one with bridgehead serve"
     )
+    elsewhere = run("tools", "list", "--url", "http://127.0.0.1:9")
+    assert elsewhere.stderr.startswith("error: No bridge answers at http://127.0.0.1:9.\n")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -159,7 +162,7 @@ def test_what_is_not_text_is_named(bridge: TinyBridge, run: CommandLine) -> None
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
     [
-        (404, "unknown_tool", 1),
+        (404, "unknown_prompt", 1),
         (403, "forbidden", 3),
         (409, "confirmation_required", 4),
         (200, "confirmation_required", 4),
@@ -185,7 +188,7 @@ def test_a_missing_token_exits_3_and_says_where_it_is_read(bridge: TinyBridge, r
     assert done.returncode == 3
     assert done.stderr == (
         "error: A token is needed.\n"
-        "hint: the token is read from the state directory, or from BRIDGEHEAD_TOKEN; see --state-dir.\n"
+        f"hint: there is no token in {run.state_dir / 'local-token'}; --state-dir or BRIDGEHEAD_TOKEN gives another.\n"
     )
     assert run("tools", "list", extra={"BRIDGEHEAD_TOKEN": TOKEN}).returncode == 0
 
@@ -205,7 +208,13 @@ def test_showing_a_tool_asks_the_bridges_guidance(bridge: TinyBridge, run: Comma
     assert json.loads(run("tools", "show", "box__echo", "--json").stdout) == ECHO
     absent = run("tools", "show", "box__nope", "--json")
     assert absent.returncode == 1
-    assert "error: No tool 'box__nope' can be called.\nhint:" in absent.stderr
+    assert "error: There is no tool 'box__nope'.\nhint: " in absent.stderr
+    assert "bridgehead tools list" in absent.stderr
+    as_page = run("tools", "show", "box__ecko")
+    assert (as_page.returncode, as_page.stdout) == (1, "")
+    assert as_page.stderr == (
+        "error: There is no tool 'box__ecko'.\nhint: Did you mean box__echo? bridgehead tools list names them all.\n"
+    )
 
 
 def test_backends_are_listed_with_state_and_cause(bridge: TinyBridge, run: CommandLine) -> None:
@@ -221,7 +230,9 @@ def test_backends_are_listed_with_state_and_cause(bridge: TinyBridge, run: Comma
         "stale": True,
         "next_try": "2026-11-30T12:01:00+00:00",
     }
-    bridge.pages["/health"] = {"backends": {"list": [down]}}
+    bridge.pages["/groups"] = {}
+    tools = {"external": 7, "builtin": 2, "total": 9, "hidden": 1}
+    bridge.pages["/health"] = {"backends": {"list": [down]}, "tools": tools}
 
     done = run("backend", "list")
 
@@ -230,6 +241,9 @@ def test_backends_are_listed_with_state_and_cause(bridge: TinyBridge, run: Comma
     until = f"{datetime.fromisoformat(str(down['next_try'])).astimezone():%Y-%m-%d %H:%M:%S}"
     line = " ".join(done.stdout.splitlines()[1].split())
     assert line == f"box down (stale) 7 3 {since} It exited. {until}"
+    assert done.stdout.splitlines()[2] == (
+        "7 tools of backends and 2 of the bridge itself: 9 can be called, and 1 hidden."
+    )
     assert json.loads(run("backend", "list", "--json").stdout) == [down]
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridgehead.cli.state import TOKEN_FILE, AddressInvalid, Target, default_state_dir, find_bridge, is_loopback
+from bridgehead.cli.state import TOKEN_FILE, AddressInvalid, Target, default_state_dir, find_bridge
+from bridgehead.core.addresses import is_loopback
 from bridgehead.identity import ensure_local_token
 
 

@@ -107,7 +107,8 @@ def test_with_node_the_demo_has_six_servers() -> None:
     environ = {"BRIDGEHEAD_DEMO_BIN": "/repo/.venv/bin/", "BRIDGEHEAD_DEMO_NODE_BIN": "/node/"}
     settings = load(EXAMPLES / "demo.toml", environ)
 
-    assert check(settings, environ).ok
+    report = check(settings, environ)
+    assert (report.problems, report.missing) == ((), {})
     assert settings.warnings == ()
     assert all(group.notes for group in settings.groups.values())
     files = resolve(settings.backends["filesystem"], environ).launch

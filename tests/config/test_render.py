@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bridgehead.config import Missing, Report, Settings, check, load, show
+from bridgehead.config import Missing, MissingSecret, Report, Settings, check, load, show
+from bridgehead.core.errors import ConfigInvalid
 
 TEXT = """
 [server]
@@ -56,12 +57,55 @@ def test_a_backend_that_cannot_be_launched_is_a_problem(report: Report) -> None:
     ]
 
 
-def test_programs_and_directories_that_are_not_there_are_warnings(report: Report, tmp_path: Path) -> None:
-    text = "\n".join(report.warnings)
+def test_what_would_not_start_is_named_with_what_mends_it(report: Report, tmp_path: Path) -> None:
+    assert [(each.backend, each.cause) for each in report.would_not_start] == [
+        ("waits", "TOKEN (in backends.waits.headers.Authorization) is not set."),
+        ("wrong", "backends.wrong.url is not an http or https URL once its placeholders are filled in."),
+        ("gone", f"backends.gone.cwd: its working directory {tmp_path / 'no-such-directory'} does not exist."),
+    ]
+    assert "set TOKEN in the environment of the bridge" in report.would_not_start[0].mend
+    assert "BRIDGEHEAD_X_Y is ignored" in "\n".join(report.warnings)
 
-    assert "backends.gone.command: there is no program `no-such-program-at-all` on the PATH" in text
-    assert f"backends.gone.cwd: there is no directory {tmp_path / 'no-such-directory'}" in text
-    assert "BRIDGEHEAD_X_Y is ignored" in text
+
+@pytest.mark.parametrize(
+    ("text", "cause", "mend"),
+    [
+        ('[backends.a]\ncommand = "no-such"', "there is no program `no-such` on the PATH", "install it, or correct"),
+        ('[backends.a]\ncommand = "npx"', "there is no program `npx` on the PATH", "install Node.js, or correct"),
+        ('[backends.a]\ncommand = "/no/such"', "there is no program `/no/such`.", "install it, or correct"),
+        ('[server]\nhost = "0.0.0.0"', "listening on 0.0.0.0 would let other machines in", "use 127.0.0.1"),
+    ],
+)
+def test_a_configuration_that_can_be_read_but_not_started_is_not_ok(
+    tmp_path: Path, text: str, cause: str, mend: str
+) -> None:
+    file = tmp_path / "bridgehead.toml"
+    file.write_text(text)
+
+    report = check(load(file, {}), {"PATH": str(tmp_path)})
+
+    assert not report.ok
+    (obstacle,) = report.would_not_start
+    assert cause in obstacle.cause
+    assert mend in obstacle.mend
+
+
+def test_a_program_is_looked_for_on_the_path_that_its_backend_gets(tmp_path: Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    file = tmp_path / "bridgehead.toml"
+    file.write_text(f'[backends.a]\ncommand = "tool"\nenv = {{ PATH = "{tmp_path}" }}')
+
+    assert check(load(file, {}), {"PATH": "/nowhere"}).ok
+
+
+@pytest.mark.parametrize("name", ["mcpServers", "mcp_servers"])
+def test_another_clients_name_for_the_backends_is_put_right(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "bridgehead.toml"
+    file.write_text(f'[{name}.a]\ncommand = "sh"\n')
+
+    with pytest.raises(ConfigInvalid, match="did you mean `backends`"):
+        load(file, {})
 
 
 def test_groups_are_reported_with_what_switched_them(report: Report) -> None:
@@ -105,3 +149,29 @@ def test_secrets_are_masked_in_it_credentials_in_a_url_too(settings: Settings) -
 
     assert fine["headers"] == {"Authorization": "***"}
     assert fine["url"] == "https://***@example.com/mcp?key=***&empty="
+
+
+class Kept:
+    def read(self, name: str) -> str | None:
+        return {"PROGRAM": "hunter2-program", "FOLDER": "hunter2-folder"}.get(name)
+
+
+def test_missing_secrets_are_reported_apart_and_what_is_kept_is_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "bridgehead.toml"
+    file.write_text(
+        '[backends.a]\ncommand = "sh"\nenv = { K = "${secret:NOBODY}" }\n'
+        '[backends.b]\ncommand = "${secret:PROGRAM}"\n'
+        '[backends.c]\ncommand = "sh"\ncwd = "${secret:FOLDER}"\n'
+    )
+    settings = load(file, {})
+
+    report = check(settings, {}, Kept())
+
+    assert report.missing_secrets == {"a": (MissingSecret("NOBODY", "backends.a.env.K"),)}
+    assert not report.missing
+    assert not report.ok
+    kept_out, program, folder = report.would_not_start
+    assert (kept_out.backend, kept_out.mend) == ("a", "run `bridgehead secret set NOBODY`.")
+    assert "there is no program `${secret:PROGRAM}`" in program.cause
+    assert f"its working directory {tmp_path}/${{secret:FOLDER}} does not exist" in folder.cause
+    assert "hunter2" not in repr(report) + json.dumps(show(settings))

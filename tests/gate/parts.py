@@ -1,6 +1,6 @@
 """Fakes and small builders for tests of the gate."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -102,6 +102,7 @@ class Bench:
     shelf: DictShelf = field(default_factory=DictShelf)
     clock: OwnClock = field(default_factory=OwnClock)
     audit: ListAudit = field(default_factory=ListAudit)
+    conceal: Callable[[str], str] = str
 
     def __post_init__(self) -> None:
         self.backends: dict[str, Backend] = dict(self.answering)
@@ -116,6 +117,7 @@ class Bench:
                 clock=self.clock,
                 limits=self.limits,
                 overrides=self.overrides,
+                conceal=self.conceal,
             )
         )
 

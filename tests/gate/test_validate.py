@@ -167,7 +167,7 @@ async def test_a_schema_that_cannot_be_used_lets_the_call_through_with_one_warni
         await gate.run(arguments={"a": 1})
         await gate.run(arguments={"a": 1})
     assert len(gate.answering["fs"].calls) == 2
-    assert [log["log_level"] for log in logs] == ["warning"]
+    assert [log["log_level"] for log in logs if log["log_level"] != "debug"] == ["warning"]
 
 
 async def test_local_references_work() -> None:

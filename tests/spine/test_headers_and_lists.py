@@ -89,3 +89,39 @@ def test_a_client_that_asks_for_the_generation_first_may_still_begin_in_the_olde
     assert "2026-07-28" in answers[1]["result"]["supportedVersions"]
     assert answers[2]["result"]["protocolVersion"] == "2025-11-25"
     assert answers[number]["result"]["content"][0]["text"] == "over stdio"
+
+
+def first_tools(tmp_path: Path, config: str) -> list[str]:
+    """The names in the first list that a client gets which asks at once, and the stop once it closes its end."""
+    file = tmp_path / "bridgehead.toml"
+    file.write_text(config)
+    handshake = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": handshake},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+        {"id": 3, "method": "ping"},
+    ]
+    command = [str(BIN / "bridgehead"), "mcp", "stdio", "--config", str(file), "--state-dir", str(tmp_path / "state")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for message in messages:
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        process.stdin.flush()
+        answers: dict[Any, dict[str, Any]] = {}
+        while not {1, 2, 3} <= answers.keys():
+            answer = json.loads(process.stdout.readline())
+            answers[answer.get("id")] = answer
+        process.stdin.close()
+        assert process.wait(20) == 0
+    order = [number for number in answers if number in (2, 3)]
+    assert order[0] == 3, "a list that waits holds nothing else up"
+    return [tool["name"] for tool in answers[2]["result"]["tools"]]
+
+
+def test_on_a_first_start_the_first_list_on_standard_input_waits_for_backends_that_nobody_knows(tmp_path: Path) -> None:
+    # The sick one comes to nothing soon, and the list does not wait for it longer than that.
+    config = f'[backends.b]\n{plain()}[backends.sick]\ncommand = "/no/such/program"\n'
+
+    assert "b__echo" in first_tools(tmp_path, config)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from bridgehead.catalog.merge import Rules, merge
-from bridgehead.catalog.model import BackendStatus, Listing, Snapshot
+from bridgehead.catalog.model import BackendStatus, Listing, Snapshot, State
 
 
 class Part(StrEnum):
@@ -46,6 +46,14 @@ class Catalog:
     def statuses(self) -> Mapping[str, BackendStatus]:
         """The status of every backend, by name, in the order in which they were first reported."""
         return self._statuses
+
+    def never_listed(self) -> list[str]:
+        """The backends that are starting and of which nothing is known, not even from before."""
+        return [
+            name
+            for name, status in self._statuses.items()
+            if status.state is State.STARTING and name not in self._snapshot.listings
+        ]
 
     def publish(self, backend: str, listing: Listing) -> None:
         """Replace what `backend` offers and tell the listeners what changed."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from bridgehead.catalog.model import Group
@@ -29,6 +30,45 @@ def _holds(member: GroupMember, name: str) -> bool:
         or any(name.startswith(prefix) for prefix in member.prefixes)
         or any(fnmatchcase(name, glob) for glob in member.globs)
     )
+
+
+def unmatched_choices(
+    settings: Mapping[str, GroupSettings], offered: Mapping[str, Collection[str]]
+) -> dict[str, tuple[str, ...]]:
+    """What the groups choose that is not there, as sentences by group; groups that lack nothing are left out.
+
+    Args:
+        settings: The groups.
+        offered: The original names of each backend's tools. A backend that has listed nothing yet is not in it, and
+            nothing is said of it.
+    """
+    found = {
+        name: tuple(
+            sentence
+            for member in group.members
+            if member.backend in offered
+            for sentence in _unmatched(member, offered[member.backend])
+        )
+        for name, group in settings.items()
+    }
+    return {name: sentences for name, sentences in found.items() if sentences}
+
+
+def _unmatched(member: GroupMember, tools: Collection[str]) -> Iterator[str]:
+    if not tools:
+        yield f"{member.backend} offers no tool."
+        return
+    for name in member.names:
+        if name not in tools:
+            near = get_close_matches(name, tools, n=1)
+            more = f"; did you mean `{near[0]}`?" if near else "."
+            yield f"{member.backend} has no tool `{name}`{more}"
+    for prefix in member.prefixes:
+        if not any(name.startswith(prefix) for name in tools):
+            yield f"no tool of {member.backend} begins with `{prefix}`."
+    for glob in member.globs:
+        if not any(fnmatchcase(name, glob) for name in tools):
+            yield f"no tool of {member.backend} matches `{glob}`."
 
 
 def catalog_groups(settings: Mapping[str, GroupSettings]) -> tuple[Group, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from bridgehead.catalog.groups import BUILTIN, catalog_groups, groups_of
+from bridgehead.catalog.groups import BUILTIN, catalog_groups, groups_of, unmatched_choices
 from bridgehead.catalog.model import Definition, Entry, Listing, Snapshot, View
 from bridgehead.catalog.names import exposed_name, qualified_uri, with_tail
 from bridgehead.config import GroupSettings
@@ -73,6 +73,13 @@ def merge(version: int, listings: Mapping[str, Listing], rules: Rules) -> Snapsh
         listings=dict(listings),
         hidden=len(merged.tools) - len(everything.tools),
         warnings=tuple(merged.warnings),
+        unmatched=unmatched_choices(
+            rules.groups,
+            {
+                backend: frozenset(str(tool.get("name")) for tool in listing.tools)
+                for backend, listing in listings.items()
+            },
+        ),
     )
 
 

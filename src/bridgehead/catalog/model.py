@@ -129,6 +129,7 @@ class Snapshot:
         hidden: How many listed tools no caller can see, because every group that holds them is off, or they are in none and
             such tools are hidden.
         warnings: Names that clashed and what became of them.
+        unmatched: What groups choose that their backends do not offer, as sentences by group.
         stale: The backends whose listing is from before.
         instructions: What each backend says of itself.
     """
@@ -140,6 +141,7 @@ class Snapshot:
     listings: Mapping[str, Listing]
     hidden: int = 0
     warnings: tuple[str, ...] = ()
+    unmatched: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def view(self, group: str | None) -> View | None:
         """The view of a group that is switched on, or of everything for None; None for any other name."""

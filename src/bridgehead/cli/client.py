@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import http.client
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import quote, urlsplit
@@ -23,6 +25,7 @@ from bridgehead.core.errors import (
     BridgeError,
     ConfirmationRequired,
     Forbidden,
+    GroupNotFound,
     Kind,
     ProtocolFailure,
     ToolNotFound,
@@ -36,6 +39,8 @@ _META = {
     "io.modelcontextprotocol/clientInfo": {"name": "bridgehead-cli", "version": __version__},
 }
 _MAX_PAGES = 1_000
+_SILENCE_S = 40.0
+"""How long a stream may be silent: more than twice the 15 s after which the bridge sends a comment."""
 _HEADER_MISMATCH = -32020
 _HEADER_SAFE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
@@ -104,6 +109,29 @@ class BridgeClient:
             params = {"cursor": cursor}
         raise BridgeAnswerInvalid(f"The tool list did not end after {_MAX_PAGES} pages.")
 
+    def events(self, path: str) -> Iterator[tuple[str, Answer]]:
+        """The events of the stream at that path, as their type and their JSON object, until the bridge ends it.
+
+        Raises:
+            BridgeUnreachable: No bridge answers, or it has gone without a word.
+            BridgeError: It refused, or what answers is not a bridge.
+        """
+        with self._answering("GET", path, None, {"Accept": "text/event-stream"}, timeout_s=_SILENCE_S) as response:
+            kind = _media_type(response)
+            if response.status >= HTTPStatus.BAD_REQUEST:
+                raise self._refusal(response.status, self._parsed(response.read()) if "json" in kind else None)
+            if kind != "text/event-stream":
+                raise self._not_a_bridge()
+            block: list[bytes] = []
+            while line := response.readline():
+                if line.strip():
+                    block.append(line)
+                    continue
+                name, data = _event(block)
+                block = []
+                if data:
+                    yield name, mapping(self._parsed(data))
+
     def call(self, name: str, arguments: Mapping[str, Any], group: str | None = None) -> Answer:
         """Call a tool and return its result, a failure of the tool's own (`isError`) included.
 
@@ -158,32 +186,51 @@ class BridgeClient:
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, str, bytes]:
         """Send one request; returns status, media type and body."""
+        with self._answering(method, path, body, headers, timeout_s=self._timeout_s) as response:
+            return response.status, _media_type(response), response.read()
+
+    @contextmanager
+    def _answering(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], *, timeout_s: float
+    ) -> Generator[http.client.HTTPResponse]:
+        """The response to one request, to be read in the context; what fails on the way is one of our errors."""
         parts = urlsplit(self._target.url)
         make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        connection = make(parts.hostname or "", parts.port, timeout=self._timeout_s)
+        connection = make(parts.hostname or "", parts.port, timeout=timeout_s)
         sent = {"Accept": "application/json", **headers}
         if self._target.token:
             sent["Authorization"] = f"Bearer {self._target.token}"
         try:
             connection.request(method, f"{parts.path}{path}", body, sent)
-            response = connection.getresponse()
-            kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
-            return response.status, kind, response.read()
+            yield connection.getresponse()
         except TimeoutError as error:
             raise BridgeUnreachable(
-                f"The bridge at {self._target.url} did not answer within {self._timeout_s:g} s;"
-                " a call may still be running.",
+                f"The bridge at {self._target.url} did not answer within {timeout_s:g} s; a call may still be running.",
                 hint="bridgehead backend list shows how the backends are.",
             ) from error
         except OSError as error:
+            raise self._unreachable() from error
+        except http.client.IncompleteRead as error:
             raise BridgeUnreachable(
-                f"No bridge answers at {self._target.url}.",
-                hint="start one with bridgehead serve, or name another with --url.",
+                f"The bridge at {self._target.url} ended in the middle of its answer.",
+                hint="start it again with bridgehead serve.",
             ) from error
         except http.client.HTTPException as error:
             raise self._not_a_bridge() from error
         finally:
             connection.close()
+
+    def _unreachable(self) -> BridgeUnreachable:
+        state_dir = self._target.nothing_in
+        if state_dir is None:
+            return BridgeUnreachable(
+                f"No bridge answers at {self._target.url}.",
+                hint="start one with bridgehead serve, or name another with --url.",
+            )
+        return BridgeUnreachable(
+            f"No bridge serves from {state_dir}, and none answers at {self._target.url}.",
+            hint="start one with bridgehead serve, or name another's address with --url or its state with --state-dir.",
+        )
 
     def _parsed(self, content: bytes) -> Any:
         try:
@@ -210,12 +257,32 @@ class BridgeClient:
             # Over JSON-RPC the message ends with the hint, for clients that show nothing else.
             text = text.removesuffix(f" hint: {hint}")
         known = _by_code().get(str(told.get("code"))) or _BY_STATUS.get(status, BridgeRefused)
-        if not isinstance(hint, str) and known is Unauthenticated:
-            hint = "the token is read from the state directory, or from BRIDGEHEAD_TOKEN; see --state-dir."
-        return known(text, hint=hint if isinstance(hint, str) else None)
+        here = self._hint(known, hint if isinstance(hint, str) else None)
+        return error_of({**told, "code": known.code, "message": text, "hint": here})
+
+    def _hint(self, known: type[BridgeError], told: str | None) -> str | None:
+        """The bridge's next step, as one that can be taken from a command line."""
+        if known is Unauthenticated:
+            return f"{self._target.token_from}; --state-dir or BRIDGEHEAD_TOKEN gives another."
+        if known is GroupNotFound:
+            return "bridgehead groups list names them all."
+        if known is ToolNotFound:
+            # A near name stays; what follows it speaks to agents.
+            near = re.match(r"Did you mean [^?]+\?", told or "")
+            return f"{near[0] if near else ''} bridgehead tools list names them all.".strip()
+        return told
 
 
 _BY_STATUS: Mapping[int, type[BridgeError]] = {401: Unauthenticated, 403: Forbidden, 409: ConfirmationRequired}
+
+
+def error_of(told: Answer) -> BridgeError:
+    """The error that the bridge describes with `code`, `message`, `hint` and `call_id`."""
+    known = _by_code().get(str(told.get("code")), BridgeRefused)
+    hint, call_id = told.get("hint"), told.get("call_id")
+    error = known(str(told.get("message")), hint=hint if isinstance(hint, str) else None)
+    error.call_id = call_id if isinstance(call_id, str) else None
+    return error
 
 
 def _by_code() -> dict[str, type[BridgeError]]:
@@ -243,6 +310,23 @@ def _mirrored(schema: Answer, arguments: Mapping[str, Any]) -> dict[str, str]:
     return headers
 
 
+def _media_type(response: http.client.HTTPResponse) -> str:
+    return (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+
+
+def _event(lines: list[bytes]) -> tuple[str, bytes]:
+    """Type and data of one event (HTML Living Standard, section 9.2.6)."""
+    name, data = "message", list[bytes]()
+    for line in lines:
+        field, _, value = line.rstrip(b"\r\n").partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"event":
+            name = value.decode(errors="replace")
+        elif field == b"data":
+            data.append(value)
+    return name, b"\n".join(data)
+
+
 def _events(content: bytes) -> Iterator[bytes]:
     """The data of each event of an SSE body (HTML Living Standard, section 9.2.6)."""
     for block in re.split(rb"\r\n\r\n|\n\n|\r\r", content):
@@ -260,4 +344,6 @@ def tool_named(tools: list[Answer], name: str) -> Answer:
     for tool in tools:
         if tool.get("name") == name:
             return tool
-    raise ToolNotFound(f"No tool {name!r} can be called.", hint="bridgehead tools list names them all.")
+    near = get_close_matches(name, [str(tool.get("name")) for tool in tools], n=1)
+    more = f"Did you mean {near[0]}? " if near else ""
+    raise ToolNotFound(f"There is no tool {name!r}.", hint=f"{more}bridgehead tools list names them all.")

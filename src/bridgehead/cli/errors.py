@@ -30,8 +30,10 @@ def exit_code(kind: Kind) -> int:
     return _EXIT[kind]
 
 
-def print_error(message: str, hint: str | None = None) -> None:
-    """Tell the error on standard error."""
+def print_error(message: str, hint: str | None = None, call_id: str | None = None) -> None:
+    """Tell the error on standard error, with the id under which the bridge's log and records have the call."""
     sys.stderr.write(f"error: {message}\n")
     if hint:
         sys.stderr.write(f"hint: {hint}\n")
+    if call_id:
+        sys.stderr.write(f"call: {call_id}\n")

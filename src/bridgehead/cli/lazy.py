@@ -21,21 +21,30 @@ GROUPS = {
     "mcp": "Speak MCP to one client.",
     "backend": "Look at the backends, and try one.",
     "tools": "List, show and call tools of a running bridge.",
+    "calls": "Look at the calls on record.",
     "groups": "Look at the tool groups of a running bridge.",
+    "secret": "Keep secrets out of the configuration.",
     "config": "Check and show the configuration.",
 }
 
 COMMANDS = {
     "serve": "Run the bridge.",
+    "doctor": "Look for everything that is wrong, and say what mends it.",
     "mcp stdio": "Run the bridge for one client, on standard input and output.",
     "backend list": "How every backend of the running bridge is.",
     "backend test": "Start one configured backend, list what it offers, and stop it.",
     "tools list": "The tools that can be called.",
     "tools show": "One tool: what it does, and its parameters.",
     "tools call": "Call a tool and print its result.",
+    "tail": "The calls of the running bridge, each as it ends.",
+    "calls list": "The latest calls on record.",
     "groups list": "The groups, on and off, and how many tools each holds.",
+    "secret set": "Keep a secret, which `${secret:NAME}` stands for in the configuration.",
+    "secret list": "The secrets, and which backends use them; never a value.",
+    "secret remove": "Forget a secret.",
     "config check": "Say whether the configuration can be used.",
     "config show": "The settings in force, and where each comes from.",
+    "completion": "Print the script that teaches a shell to complete command lines.",
 }
 
 
@@ -64,8 +73,10 @@ class LazyGroup(TyperGroup):
 def lazy_app(help_text: str) -> typer.Typer:
     """An application that knows every command of the table by name, and has imported none of them."""
     # Plain help: Rich would double the time that a help page takes.
-    root = typer.Typer(cls=LazyGroup, help=help_text, rich_markup_mode=None)
-    groups = {name: typer.Typer(cls=LazyGroup, name=name, help=text) for name, text in GROUPS.items()}
+    root = typer.Typer(cls=LazyGroup, help=help_text, rich_markup_mode=None, add_completion=False)
+    groups = {
+        name: typer.Typer(cls=LazyGroup, name=name, help=text, rich_markup_mode=None) for name, text in GROUPS.items()
+    }
     for path, text in COMMANDS.items():
         group, _, name = path.rpartition(" ")
         (groups[group] if group else root).command(name, help=text)(_placeholder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,3 +35,13 @@ UrlOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 GroupOption = Annotated[str | None, typer.Option("--group", "-g", help="Only this group.")]
+BackendOption = Annotated[str | None, typer.Option("--backend", "-b", help="Only calls that went to this backend.")]
+ErrorsOption = Annotated[bool, typer.Option("--errors", help="Only calls that came to nothing good.")]
+LogLevelOption = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    typer.Option("--log-level", help="What is logged, from that level on; `log_level` under [server] otherwise."),
+]
+LogFormatOption = Annotated[
+    Literal["text", "json"] | None,
+    typer.Option("--log-format", help="How it is logged: for people, or one JSON object a line for programs."),
+]

@@ -6,9 +6,11 @@ out of everything meant for people.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
 import orjson
@@ -16,8 +18,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bridgehead.core.terminal import takes_colours
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PIPED_WIDTH = 200
+
+
+class Colour(StrEnum):
+    """The colours that are used, as SGR parameters (ECMA-48, section 8.3.117)."""
+
+    RED = "31"
+    GREEN = "32"
+    YELLOW = "33"
+    FAINT = "2"
+
+
+def painted(text: str, colour: Colour) -> str:
+    """The text in that colour where standard output takes colours. It has to be free of control characters itself."""
+    return f"\x1b[{colour.value}m{text}\x1b[0m" if takes_colours(sys.stdout, os.environ) else text
 
 
 def plain(text: object) -> str:
@@ -32,7 +50,12 @@ def print_json(value: Any) -> None:
 
 def print_text(text: str) -> None:
     """Print text as it is; on a terminal without control characters."""
-    sys.stdout.write((plain(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+    print_line(plain(text) if sys.stdout.isatty() else text)
+
+
+def print_line(text: str) -> None:
+    """Print what has been made plain and painted already."""
+    sys.stdout.write(text.rstrip("\n") + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> None:
@@ -55,4 +78,11 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
 
 def console() -> Console:
     """Standard output for Rich; wide where it is no terminal, so that little is folded."""
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False, emoji=False, markup=False)
+    return Console(
+        width=None if sys.stdout.isatty() else _PIPED_WIDTH,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        # Asked, not left to Rich, so that everything here follows the same rule.
+        force_terminal=takes_colours(sys.stdout, os.environ),
+    )

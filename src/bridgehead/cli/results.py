@@ -9,9 +9,13 @@ from typing import Any
 import orjson
 import typer
 
+from bridgehead.cli.client import error_of
 from bridgehead.cli.errors import EXIT_FAILURE
 from bridgehead.cli.output import plain
 from bridgehead.cli.shapes import mapping, mappings
+
+_ERROR_META_KEY = "bridgehead/error"
+"""Where the bridge puts its own errors in a tool result, so that a model can read them."""
 
 
 def text_of(result: Mapping[str, Any]) -> str:
@@ -38,7 +42,14 @@ def _block(block: Mapping[str, Any]) -> str:
 
 
 def fail_on_error(result: Mapping[str, Any]) -> None:
-    """Where the tool says that it failed, print what it says to standard error and exit."""
+    """Where the tool says that it failed, print what it says to standard error and exit.
+
+    Raises:
+        BridgeError: The bridge itself says so: the tool was not run, or did not answer.
+    """
     if result.get("isError") is True:
+        ours = mapping(mapping(result.get("_meta")).get(_ERROR_META_KEY))
+        if isinstance(ours.get("message"), str):
+            raise error_of(ours)
         sys.stderr.write(f"{plain(text_of(result)) or 'The tool failed and says nothing.'}\n")
         raise typer.Exit(EXIT_FAILURE)

@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from bridgehead import __version__
+from bridgehead.cli.completing import COMPLETE_VARIABLE, completions
 from bridgehead.cli.errors import EXIT_FAILURE, EXIT_USAGE, exit_code, print_error
 from bridgehead.cli.lazy import lazy_app
 from bridgehead.core.errors import BridgeError
@@ -47,7 +48,7 @@ def run(arguments: list[str]) -> int:
         print_error(error.format_message(), f"{path} --help")
         return error.exit_code
     except BridgeError as error:
-        print_error(error.message, error.hint)
+        print_error(error.message, error.hint, error.call_id)
         return exit_code(error.kind)
     except KeyboardInterrupt:
         return 130
@@ -62,9 +63,13 @@ def run(arguments: list[str]) -> int:
 
 
 def main() -> None:
-    """The entry point of the `bridgehead` script."""
+    """The entry point of the `bridgehead` script, which is also what the shells ask what could come next."""
     try:
-        code = run(sys.argv[1:])
+        if os.environ.get(COMPLETE_VARIABLE):
+            sys.stdout.write(completions(sys.argv[1:]))
+            code = 0
+        else:
+            code = run(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has gone; Python flushes again at exit and would complain there.

@@ -5,13 +5,14 @@ The local token is a right to call every tool of this machine's owner, so it is 
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from bridgehead.core.addresses import is_loopback
 from bridgehead.core.errors import BridgeError, Kind
 
 ADDRESS_FILE = "address"
@@ -35,10 +36,14 @@ class Target:
     Attributes:
         url: Its base URL, without a slash at the end.
         token: The bearer to present, or None where there is none, or none that may go there.
+        token_from: Where the token is from, as a sentence for whoever is told that it does not do.
+        nothing_in: The state directory in which no bridge had written its address, so that the URL is a guess; else None.
     """
 
     url: str
     token: str | None
+    token_from: str = field(default="no token was sent", compare=False)
+    nothing_in: Path | None = field(default=None, compare=False)
 
 
 def default_state_dir(environ: Mapping[str, str]) -> Path:
@@ -70,7 +75,7 @@ def find_bridge(url: str | None, state_dir: Path, environ: Mapping[str, str]) ->
         AddressInvalid: The URL, or what the address file holds, is not an http(s) URL.
     """
     written = _read(state_dir / ADDRESS_FILE)
-    base = (url or written or f"http://127.0.0.1:{environ.get('PORT') or DEFAULT_PORT}").rstrip("/")
+    base = _without_endpoint(url or written or f"http://127.0.0.1:{environ.get('PORT') or DEFAULT_PORT}")
     try:
         parts = urlsplit(base)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -80,20 +85,20 @@ def find_bridge(url: str | None, state_dir: Path, environ: Mapping[str, str]) ->
         raise AddressInvalid(
             f"{base!r} is not the URL of a bridge.", hint="give one as in --url http://127.0.0.1:3001."
         )
+    guessed = state_dir if url is None and written is None else None
     token = environ.get("BRIDGEHEAD_TOKEN")
-    if not token and (is_loopback(parts.hostname or "") or base == (written or "").rstrip("/")):
-        token = _read(state_dir / TOKEN_FILE)
-    return Target(base, token or None)
+    if token:
+        return Target(base, token, "the token is that of BRIDGEHEAD_TOKEN", guessed)
+    if not is_loopback(parts.hostname or "") and base != (written or "").rstrip("/"):
+        return Target(base, None, "the local token is not sent to other machines", guessed)
+    token = _read(state_dir / TOKEN_FILE)
+    place = state_dir / TOKEN_FILE
+    return Target(base, token, f"the token is that of {place}" if token else f"there is no token in {place}", guessed)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine and nothing else."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+def _without_endpoint(url: str) -> str:
+    """The base URL, also where somebody gave the address that an MCP client is given: `…/mcp` or `…/mcp/{group}`."""
+    return re.sub(r"/mcp(?:/[a-z0-9-]+)?$", "", url.rstrip("/"))
 
 
 def _read(path: Path) -> str | None:

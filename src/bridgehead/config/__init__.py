@@ -4,6 +4,7 @@ Knows nothing of HTTP, MCP or SQL, and starts nothing. `load` gives `Settings`, 
 `check` and `show` are for people.
 """
 
+from bridgehead.config.concealment import Concealment
 from bridgehead.config.environment import group_variable
 from bridgehead.config.load import load, search_order
 from bridgehead.config.placeholders import (
@@ -13,9 +14,12 @@ from bridgehead.config.placeholders import (
     ResolvedBackend,
     StdioLaunch,
     resolve,
+    secrets_of,
 )
+from bridgehead.config.ports import NoSecrets, SecretInvalid, SecretNotFound, SecretReader, Secrets, SecretsUnusable
 from bridgehead.config.problems import Problem
-from bridgehead.config.render import GroupStatus, Missing, Report, check, show
+from bridgehead.config.programs import find_program, install_hint, lacking
+from bridgehead.config.render import GroupStatus, Missing, MissingSecret, Obstacle, Report, check, show
 from bridgehead.config.secrets import Secret
 from bridgehead.config.settings import (
     BUILTIN,
@@ -30,6 +34,7 @@ from bridgehead.config.settings import (
 __all__ = [
     "BUILTIN",
     "BackendSettings",
+    "Concealment",
     "GroupMember",
     "GroupSettings",
     "GroupStatus",
@@ -38,17 +43,29 @@ __all__ = [
     "LimitSettings",
     "Missing",
     "MissingPlaceholder",
+    "MissingSecret",
+    "NoSecrets",
+    "Obstacle",
     "Problem",
     "Report",
     "ResolvedBackend",
     "Secret",
+    "SecretInvalid",
+    "SecretNotFound",
+    "SecretReader",
+    "Secrets",
+    "SecretsUnusable",
     "ServerSettings",
     "Settings",
     "StdioLaunch",
     "check",
+    "find_program",
     "group_variable",
+    "install_hint",
+    "lacking",
     "load",
     "resolve",
     "search_order",
+    "secrets_of",
     "show",
 ]

@@ -25,6 +25,7 @@ READ_ELSEWHERE = frozenset(
     {
         CONFIG_VARIABLE,
         "BRIDGEHEAD_CHILD",
+        "BRIDGEHEAD_COMPLETE",
         "BRIDGEHEAD_DEBUG",
         "BRIDGEHEAD_DEPTH",
         "BRIDGEHEAD_STATE_DIR",

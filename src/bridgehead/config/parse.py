@@ -26,6 +26,8 @@ from bridgehead.config.tables import as_table
 
 _GROUP_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _BACKEND_NAME_LENGTH = 100
+_BACKENDS_ELSEWHERE = frozenset({"mcpServers", "mcp_servers", "mcp-servers", "servers"})
+"""What other programs call the table that is `backends` here."""
 _WORDING = {
     "missing": "is required",
     "string_type": "must be text",
@@ -87,6 +89,8 @@ class Parsing:
                 for section, model in (("server", ServerSettings), ("limits", LimitSettings))
                 if key in known_keys(model)
             ]
+            if key in _BACKENDS_ELSEWHERE:
+                homes = ["backends"]
             more = f"; did you mean `{homes[0]}`?" if homes else suggestion(key, sections)
             self._report(dotted(key), f"is not a known key{more}")
 

@@ -5,9 +5,7 @@ Starts nothing and reaches nothing over the network; looks at the disk only for 
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +14,20 @@ from typing import Any
 from pydantic import BaseModel
 
 from bridgehead.config.environment import group_variable
-from bridgehead.config.placeholders import LaunchInvalid, MissingPlaceholder, StdioLaunch, resolve
+from bridgehead.config.placeholders import (
+    LaunchInvalid,
+    MissingPlaceholder,
+    ResolvedBackend,
+    StdioLaunch,
+    resolve,
+)
+from bridgehead.config.ports import NoSecrets, SecretReader
 from bridgehead.config.problems import Problem, dotted
+from bridgehead.config.programs import lacking
 from bridgehead.config.secrets import MASK
 from bridgehead.config.settings import BackendSettings, Settings
 from bridgehead.config.tables import as_table
+from bridgehead.core.addresses import is_loopback
 
 _USER_INFO = re.compile(r"(?<=//)[^/?#@]*@")
 _QUERY_VALUE = re.compile(r"(?<=[?&])([^=&#]+)=[^&#]+")
@@ -32,6 +39,29 @@ class Missing:
 
     variable: str
     field: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSecret:
+    """A secret that has to be kept before its backend can start."""
+
+    secret: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why something that the configuration asks for would not start.
+
+    Attributes:
+        backend: The backend, or None for the bridge itself.
+        cause: One sentence, with the key it is about where there is one.
+        mend: What to do about it, as the rest of a sentence.
+    """
+
+    backend: str | None
+    cause: str
+    mend: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +87,10 @@ class Report:
     """What `check` found.
 
     Attributes:
-        problems: What keeps a backend from starting, besides missing variables.
+        problems: What is written in a way that keeps a backend from starting.
         missing: Variables that are not set, by backend; each keeps its backend from starting and no other.
+        missing_secrets: Secrets that are not kept, likewise.
+        would_not_start: All that keeps something from starting, those three among it, for people.
     """
 
     source: Path | None
@@ -66,33 +98,76 @@ class Report:
     warnings: tuple[str, ...] = ()
     missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict[str, tuple[Missing, ...]])
     groups: tuple[GroupStatus, ...] = ()
+    missing_secrets: Mapping[str, tuple[MissingSecret, ...]] = field(
+        default_factory=dict[str, tuple[MissingSecret, ...]]
+    )
+    would_not_start: tuple[Obstacle, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether every backend that is enabled could be started."""
-        return not self.problems and not self.missing
+        """Whether the bridge and every backend that is enabled could be started."""
+        return not self.would_not_start
 
 
-def check(settings: Settings, environ: Mapping[str, str]) -> Report:
-    """Look for what would go wrong at the start; backends that would not be started are left out."""
+def check(settings: Settings, environ: Mapping[str, str], secrets: SecretReader | None = None) -> Report:
+    """Look for what would go wrong at the start; backends that would not be started are left out.
+
+    `secrets` is asked where a placeholder names one; without it, no secret is set.
+    """
+    store = secrets or NoSecrets()
     problems: list[Problem] = []
-    warnings: list[str] = list(settings.warnings)
+    obstacles = list(_refused_address(settings))
     missing: dict[str, tuple[Missing, ...]] = {}
+    missing_secrets: dict[str, tuple[MissingSecret, ...]] = {}
     for name, backend in settings.backends.items():
         if not backend.enabled or not settings.wants(name):
             continue
         try:
-            launch = resolve(backend, environ).launch
-        except MissingPlaceholder as error:
-            missing[name] = tuple(Missing(**entry) for entry in error.details["missing"])
+            resolved = resolve(backend, environ, store)
         except LaunchInvalid as error:
+            obstacles.append(Obstacle(name, error.message, error.hint or "correct it."))
+            if isinstance(error, MissingPlaceholder):
+                if error.details["missing"]:
+                    missing[name] = tuple(Missing(**entry) for entry in error.details["missing"])
+                if error.details["missing_secrets"]:
+                    missing_secrets[name] = tuple(MissingSecret(**each) for each in error.details["missing_secrets"])
+                continue
             key = str(error.details["field"])
             where = settings.origin(dotted("backends", name))
             problems.append(Problem(where, key, error.message.removeprefix(f"{key} ")))
         else:
-            if isinstance(launch, StdioLaunch):
-                warnings += _program_doubts(dotted("backends", name), launch, environ)
-    return Report(settings.source, tuple(problems), tuple(warnings), missing, _groups(settings))
+            lack = _lacking(resolved, environ)
+            if lack is not None:
+                field_name, cause, mend = lack
+                obstacles.append(Obstacle(name, f"{dotted('backends', name, field_name)}: {cause}", mend))
+    return Report(
+        settings.source,
+        tuple(problems),
+        settings.warnings,
+        missing,
+        _groups(settings),
+        missing_secrets,
+        tuple(obstacles),
+    )
+
+
+def _lacking(resolved: ResolvedBackend, environ: Mapping[str, str]) -> tuple[str, str, str] | None:
+    launch, written = resolved.launch, resolved.written
+    if isinstance(launch, StdioLaunch) and isinstance(written, StdioLaunch):
+        return lacking(launch, environ, written=written)
+    return None
+
+
+def _refused_address(settings: Settings) -> Iterator[Obstacle]:
+    """What `serve` would refuse."""
+    host = settings.server.host
+    if not is_loopback(host):
+        yield Obstacle(
+            None,
+            f"server.host ({settings.origin('server.host')}): listening on {host} would let other machines in, "
+            "and they cannot be authenticated yet.",
+            "use 127.0.0.1, and a tunnel that ends on this machine.",
+        )
 
 
 def show(settings: Settings) -> dict[str, Any]:
@@ -153,16 +228,3 @@ def _groups(settings: Settings) -> tuple[GroupStatus, ...]:
         )
         for name, group in settings.groups.items()
     )
-
-
-def _program_doubts(key: str, launch: StdioLaunch, environ: Mapping[str, str]) -> Iterator[str]:
-    if launch.cwd is not None and not launch.cwd.is_dir():
-        yield f"{key}.cwd: there is no directory {launch.cwd}, so it cannot start: create it, or correct the path."
-    program = launch.command
-    if os.sep in program:
-        program = str((launch.cwd or Path.cwd()) / program)
-    if shutil.which(program, path=environ.get("PATH", os.defpath)) is None:
-        yield (
-            f"{key}.command: there is no program `{launch.command}` on the PATH, so it cannot start: "
-            "install it, or correct the command."
-        )

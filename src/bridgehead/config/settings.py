@@ -76,6 +76,7 @@ Grace = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)]
 Switch = Annotated[bool, Strict()]
 Text = Annotated[str, Field(min_length=1)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]
+LogFormat = Annotated[Literal["text", "json"], BeforeValidator(_lower)]
 Variables = Annotated[Mapping[str, Secret], AfterValidator(_variable_names)]
 Headers = Annotated[Mapping[str, Secret], AfterValidator(_header_names)]
 ForwardedHeaders = Annotated[tuple[str, ...], AfterValidator(_forwardable)]
@@ -95,8 +96,10 @@ class ServerSettings(_Table):
         allowed_hosts: Host names accepted besides the loopback ones.
         allowed_origins: Browser origins that may call.
         ungrouped: Whether tools that are in no group are visible.
+        log_format: `text` for people, `json` for programs: one object a line.
         fast_lane: Off: every call goes through the MCP SDK, which costs several times as much and gives the same answers.
         parallel_starts: How many backends may be starting at one time; the others wait for their turn.
+        secret_store: Where secrets are kept; `auto` is where they were first kept, the system's keyring where it can be used.
     """
 
     host: Text = "127.0.0.1"
@@ -108,7 +111,9 @@ class ServerSettings(_Table):
     ungrouped: Literal["show", "hide"] = "show"
     parallel_starts: Count = 8
     log_level: LogLevel = "info"
+    log_format: LogFormat = "text"
     fast_lane: Switch = True
+    secret_store: Annotated[Literal["auto", "keyring", "file"], BeforeValidator(_lower)] = "auto"  # noqa: S105  a place, not a secret
 
 
 class LimitSettings(_Table):

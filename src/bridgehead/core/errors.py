@@ -38,7 +38,8 @@ class BridgeError(Exception):
     """Base of every error that is ours.
 
     `message` is one sentence that names the thing; `hint` is one next step; `details` are machine-readable and never hold a
-    secret, an argument's value or a stack.
+    secret, an argument's value or a stack. `call_id` is set by the gate on an error of a call: the id under which the logs
+    and the audit records have it.
     """
 
     kind: ClassVar[Kind] = Kind.INTERNAL
@@ -49,18 +50,21 @@ class BridgeError(Exception):
         self.message = message
         self.hint = hint
         self.details: Mapping[str, Any] = dict(details or {})
+        self.call_id: str | None = None
 
     def sentence(self) -> str:
         """The message, with the hint behind it where there is one."""
         return f"{self.message} hint: {self.hint}" if self.hint else self.message
 
     def as_dict(self) -> dict[str, Any]:
-        """The shape every surface shows: `code`, `message`, and `hint` and `details` where there are any."""
+        """The shape every surface shows: `code`, `message`, and `hint`, `details` and `call_id` where there are any."""
         shown: dict[str, Any] = {"code": self.code, "message": self.message}
         if self.hint:
             shown["hint"] = self.hint
         if self.details:
             shown["details"] = dict(self.details)
+        if self.call_id:
+            shown["call_id"] = self.call_id
         return shown
 
 

@@ -4,6 +4,7 @@
 `order.py`.
 """
 
+from bridgehead.gate.broadcast import Broadcast
 from bridgehead.gate.order import ORDER, GateParts, build_gate
 from bridgehead.gate.pipeline import Gate, Next, Stage
 from bridgehead.gate.ports import AuditLog, AuditRecord, Backend, Confirmer, Policy, Shelf
@@ -16,6 +17,7 @@ __all__ = [
     "AuditLog",
     "AuditRecord",
     "Backend",
+    "Broadcast",
     "Confirmer",
     "Gate",
     "GateParts",

@@ -32,6 +32,7 @@ class GateParts:
         backends: By configured name; read at each call, so backends may come and go.
         starting: Names the backends that have never listed anything yet.
         overrides: What single backends say of their own limits.
+        conceal: Gives a text without the values of secrets; every error that leaves and every record goes through it.
     """
 
     snapshot: Callable[[], Snapshot]
@@ -44,6 +45,7 @@ class GateParts:
     limits: LimitSettings = field(default_factory=LimitSettings)
     starting: Callable[[], Collection[str]] = tuple
     overrides: Mapping[str, BackendSettings] = field(default_factory=dict[str, BackendSettings])
+    conceal: Callable[[str], str] = str
 
 
 def build_gate(parts: GateParts) -> Gate:
@@ -52,7 +54,7 @@ def build_gate(parts: GateParts) -> Gate:
     limits = Limits.of(parts.limits, parts.overrides)
     failures = Failures(parts.clock, stop_at=limits.identical_failures, window_s=limits.identical_failures_window_s)
     stages: dict[type[Stage], Stage] = {
-        Audit: Audit(parts.audit, parts.clock, routed),
+        Audit: Audit(parts.audit, parts.clock, routed, parts.conceal),
         Authorise: Authorise(parts.snapshot, parts.policy, routed, parts.starting),
         Validate: Validate(failures),
         Limit: Limit(Rate(parts.clock, limits.calls_per_minute), failures, Overflow(parts.shelf, limits)),

@@ -76,6 +76,10 @@ class AuditRecord:
     duration_s: float
 
 
+GOOD_VERDICTS = ("ok", "input_required")
+"""The verdicts of calls that went as they should."""
+
+
 class AuditLog(Protocol):
     """Append-only."""
 

@@ -7,7 +7,7 @@ a key or a value and can only be a second line: a tool that wants a password in 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import islice
 from typing import Any, cast
@@ -46,22 +46,24 @@ _SHORTEST_SECRET = 12
 """No shape above is shorter, so shorter text need not be looked at."""
 
 
-def redact(arguments: object) -> dict[str, Any]:
-    """The arguments of a call as the audit log keeps them; what is no mapping at all is put under `value`."""
-    walk = _Walk()
+def redact(arguments: object, conceal: Callable[[str], str] = str) -> dict[str, Any]:
+    """The arguments of a call as the audit log keeps them; what is no mapping at all is put under `value`.
+
+    `conceal` takes out of a text what is known to be secret, whatever it looks like.
+    """
+    walk = _Walk(conceal)
     if isinstance(arguments, Mapping):
         return walk.mapping(cast("Mapping[object, object]", arguments), 0)
     return {} if arguments is None else {"value": walk.value(arguments, 0)}
 
 
-def redact_text(text: str) -> str:
-    """`text` with everything that looks like a secret masked, cut at `MAX_TEXT` characters."""
+def redact_text(text: str, conceal: Callable[[str], str] = str) -> str:
+    """`text` with everything masked that is secret or looks like it, cut at `MAX_TEXT` characters."""
     length = len(text)
-    if length < _SHORTEST_SECRET:
-        return text
     if length <= MAX_TEXT:
-        return _SECRET_TEXT.sub(MASK, text) if _may_hold_secret(text) else text
-    shown = _SECRET_TEXT.sub(MASK, text[: MAX_TEXT + _LOOKAHEAD])[:MAX_TEXT]
+        text = conceal(text)
+        return _SECRET_TEXT.sub(MASK, text) if length >= _SHORTEST_SECRET and _may_hold_secret(text) else text
+    shown = _SECRET_TEXT.sub(MASK, conceal(text[: MAX_TEXT + _LOOKAHEAD]))[:MAX_TEXT]
     return f"{shown}… [{length - MAX_TEXT} of {length} characters cut]"
 
 
@@ -83,17 +85,17 @@ def _is_secret(key: str) -> bool:
 class _Walk:
     """One walk over one call's arguments, with what is left of its budget."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_conceal", "_left")
 
-    def __init__(self) -> None:
+    def __init__(self, conceal: Callable[[str], str]) -> None:
+        self._conceal = conceal
         self._left = MAX_VALUES
 
     def mapping(self, values: Mapping[object, object], depth: int) -> dict[str, Any]:
         shown: dict[str, Any] = {}
         for key, value in islice(values.items(), MAX_ITEMS):
             name = key if isinstance(key, str) else f"<{type(key).__name__}>"
-            if len(name) >= _SHORTEST_SECRET:
-                name = redact_text(name)
+            name = redact_text(name, self._conceal)
             # A key long enough to flood the cache of `_is_secret` is no name of anything.
             shown[name] = MASK if len(name) <= MAX_TEXT and _is_secret(name) and value else self.value(value, depth + 1)
         if len(values) > MAX_ITEMS:
@@ -103,7 +105,7 @@ class _Walk:
     def value(self, value: object, depth: int) -> Any:
         self._left -= 1
         if isinstance(value, str):
-            return redact_text(value) if self._left >= 0 else "[cut]"
+            return redact_text(value, self._conceal) if self._left >= 0 else "[cut]"
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, int):

@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from bridgehead.gate.ports import AuditRecord
+from bridgehead.gate.ports import GOOD_VERDICTS, AuditRecord
 from bridgehead.store.tables import audit
 from bridgehead.store.texts import clean, from_json, from_us, to_json, to_us
 
@@ -86,12 +86,7 @@ class SqlAuditLog:
         verdict: str | None = None,
     ) -> list[AuditRecord]:
         """The latest records that have been written, newest first. Blocks."""
-        query = select(audit).order_by(audit.c.id.desc()).limit(limit)
-        for column, wanted in ((audit.c.caller, caller), (audit.c.backend, backend), (audit.c.verdict, verdict)):
-            if wanted is not None:
-                query = query.where(column == wanted)
-        with self._engine.connect() as connection:
-            return [_record(row) for row in connection.execute(query).mappings()]
+        return read_recent(self._engine, limit, caller=caller, backend=backend, verdict=verdict)
 
     def _write_forever(self) -> None:
         retry_s = _FIRST_RETRY_S
@@ -173,6 +168,26 @@ class SqlAuditLog:
             except IndexError:
                 break
         return taken
+
+
+def read_recent(  # noqa: PLR0913  one parameter a filter
+    engine: Engine,
+    limit: int,
+    *,
+    caller: str | None = None,
+    backend: str | None = None,
+    verdict: str | None = None,
+    errors: bool = False,
+) -> list[AuditRecord]:
+    """The latest records in the database, newest first, of those that pass every filter; `errors` keeps what went wrong."""
+    query = select(audit).order_by(audit.c.id.desc()).limit(limit)
+    for column, wanted in ((audit.c.caller, caller), (audit.c.backend, backend), (audit.c.verdict, verdict)):
+        if wanted is not None:
+            query = query.where(column == wanted)
+    if errors:
+        query = query.where(audit.c.verdict.not_in(GOOD_VERDICTS))
+    with engine.connect() as connection:
+        return [_record(row) for row in connection.execute(query).mappings()]
 
 
 def _spill(records: Iterable[AuditRecord], *, why: str) -> None:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Entry, Snapshot, State
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Entry, Listing, Snapshot, State
 from bridgehead.core import BridgeError, Kind
 from bridgehead.surfaces.errors import error_body, http_status
 
@@ -22,6 +22,7 @@ Authorised = Callable[[Request], None]
 """Returns for a request with a good credential, else raises `Unauthenticated`."""
 
 _NAMES_SHOWN = 10
+_NOTHING = Listing(stale=True)
 _WELL = (State.READY, State.DISABLED)
 
 
@@ -111,7 +112,8 @@ def _backend(status: BackendStatus, snapshot: Snapshot, *, trusted: bool) -> dic
         "protocol": status.protocol,
         "server": status.server,
         "tools": sum(1 for tool in snapshot.everything.tools.values() if tool.backend == status.name),
-        "stale": listing is not None and listing.stale,
+        # Of a backend that has never listed anything, nothing can be out of date.
+        "stale": listing is not None and listing.stale and listing != _NOTHING,
         "skipped_lines": status.skipped_lines,
     }
     if trusted:
@@ -126,7 +128,11 @@ def _tools_of(snapshot: Snapshot, group: str) -> list[Entry]:
 
 
 def _groups(snapshot: Snapshot) -> dict[str, Any]:
-    """Per group: `enabled`, `title`, `description`, `tools` (how many) and `toolNames` (the first ten)."""
+    """Per group: `enabled`, `title`, `description`, `tools` (how many), `toolNames` (the first ten).
+
+    Where a member chooses what its backend does not offer, `unmatched` has a sentence for each such choice; what a backend has
+    not listed yet is not held against it.
+    """
     shown: dict[str, Any] = {}
     for group in snapshot.groups:
         tools = _tools_of(snapshot, group.name)
@@ -137,6 +143,8 @@ def _groups(snapshot: Snapshot) -> dict[str, Any]:
             "tools": len(tools),
             "toolNames": [tool.exposed for tool in tools[:_NAMES_SHOWN]],
         }
+        if group.name in snapshot.unmatched:
+            shown[group.name]["unmatched"] = list(snapshot.unmatched[group.name])
     return shown
 
 

@@ -28,6 +28,7 @@ from bridgehead.backends.mcp.sdk import MCPError, RelaySession
 from bridgehead.core import Channel, Outcome, as_mapping, new_id
 from bridgehead.core.errors import BackendFaulty, BackendTimeout, BackendUnavailable, BridgeError, ProtocolFailure
 from bridgehead.core.json import dumps, loads
+from bridgehead.core.logs import CURRENT_CALL
 
 log = structlog.get_logger(__name__)
 
@@ -146,6 +147,8 @@ class Connection:
             BackendUnavailable: Before it started, with the cause.
         """
         started = False
+        # A session outlives the call that needed it first.
+        CURRENT_CALL.set(None)
         try:
             # One scope around everything, whose deadline ends with the start: scopes have to nest.
             with anyio.fail_after(start_timeout_s) as patience:

@@ -26,7 +26,7 @@ import structlog
 
 from bridgehead.backends.mcp.kin import KNOWS_KIN, MARK_VARIABLE, Seen, boot, ended_strays, kin_of, started_at
 from bridgehead.backends.mcp.records import Record, keep, kept, owner
-from bridgehead.config import StdioLaunch
+from bridgehead.config import StdioLaunch, lacking
 from bridgehead.core.errors import BackendUnavailable
 
 BASE_ENVIRONMENT = (
@@ -169,6 +169,11 @@ class Processes:
                 self._running[child.pid] = _Known(mark, record)
                 return child
         except (OSError, ValueError) as error:
+            lack = lacking(launch, environ)
+            if lack is not None:
+                # The system says `no such file` of a directory and of a program alike.
+                _, cause, mend = lack
+                raise BackendUnavailable(f"Backend {name} cannot be started: {cause}", hint=mend) from error
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise BackendUnavailable(
                 f"The command {launch.command!r} of backend {name} cannot be started: {reason}.",

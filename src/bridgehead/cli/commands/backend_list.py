@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bridgehead.cli.client import BridgeClient
 from bridgehead.cli.options import JsonOption, StateDirOption, UrlOption
-from bridgehead.cli.output import print_json, print_table
+from bridgehead.cli.output import print_json, print_table, print_text
 from bridgehead.cli.shapes import mapping, mappings
 from bridgehead.cli.state import find_bridge, state_dir_or_default
 
@@ -15,7 +15,10 @@ from bridgehead.cli.state import find_bridge, state_dir_or_default
 def command(*, url: UrlOption = None, state_dir: StateDirOption = None, json: JsonOption = False) -> None:
     """Print one line a backend."""
     client = BridgeClient(find_bridge(url, state_dir_or_default(state_dir), os.environ))
-    backends = mappings(mapping(client.get("/health").get("backends")).get("list"))
+    # /health answers anyone, so whether the credential is good is asked of a list that needs it.
+    client.get("/groups")
+    health = client.get("/health")
+    backends = mappings(mapping(health.get("backends")).get("list"))
     if json:
         print_json(backends)
         return
@@ -37,6 +40,12 @@ def command(*, url: UrlOption = None, state_dir: StateDirOption = None, json: Js
         ("BACKEND", "STATE", "TOOLS", "RESTARTS", "PROTOCOL", "SERVER", "SINCE", "CAUSE", "NEXT TRY"),
         rows,
         empty="No backend is configured.",
+    )
+    tools = mapping(health.get("tools"))
+    hidden = f", and {tools.get('hidden')} hidden" if tools.get("hidden") else ""
+    print_text(
+        f"{tools.get('external', 0)} tools of backends and {tools.get('builtin', 0)} of the bridge itself:"
+        f" {tools.get('total', 0)} can be called{hidden}."
     )
 
 

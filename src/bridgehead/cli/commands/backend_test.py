@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from bridgehead import app
+from bridgehead import probing
 from bridgehead.cli.errors import EXIT_FAILURE, print_error
 from bridgehead.cli.options import ConfigOption, JsonOption, StateDirOption
 from bridgehead.cli.output import plain, print_json, print_table
+from bridgehead.cli.progress import ProgressLine
 from bridgehead.cli.settings import load_settings
 from bridgehead.cli.state import state_dir_or_default
+from bridgehead.diagnosis import Trial
 
 
 def command(
@@ -24,9 +25,11 @@ def command(
     json: JsonOption = False,
 ) -> None:
     """Print what the backend is and offers; no running bridge is needed, and none is touched."""
-    probe = app.probe(load_settings(config), state_dir_or_default(state_dir), name)
+    settings = load_settings(config)
+    with ProgressLine("trying the backend") as line:
+        probe = probing.probe(settings, state_dir_or_default(state_dir), name, told=line.show)
     if json:
-        print_json(asdict(probe))
+        print_json(probe.as_dict())
     elif probe.ok:
         rows = (
             ("backend", probe.name),
@@ -35,6 +38,7 @@ def command(
             ("seconds", f"{probe.seconds:.2f}"),
             ("resources", probe.resources),
             ("prompts", probe.prompts),
+            ("tried", _tried(probe.trial)),
             ("tools", len(probe.tools)),
             *(("", tool) for tool in probe.tools),
         )
@@ -42,9 +46,16 @@ def command(
     else:
         for line in probe.stderr:
             sys.stderr.write(f"{probe.name}: {plain(line)}\n")
-        print_error(
-            f"{probe.name} does not work: {plain(probe.cause or 'it does not say why')}",
-            "mend it in the configuration, and test again.",
-        )
+        # A cause is an error's sentence, with its hint behind it where there is one.
+        cause, _, hint = plain(probe.cause or "it does not say why.").partition(" hint: ")
+        print_error(f"{probe.name} does not work: {cause}", hint or "mend it in the configuration, and test again.")
     if not probe.ok:
         raise typer.Exit(EXIT_FAILURE)
+
+
+def _tried(trial: Trial | None) -> str:
+    if trial is None or trial.tool is None:
+        return "only listed: no tool says that it can be called safely without arguments"
+    if trial.ok:
+        return f"{trial.tool} answered in {trial.seconds:.2f} s"
+    return f"{trial.tool} {'says that it failed' if trial.answered else 'was not answered'}: {trial.cause}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+from typing import Any, cast
 
 from bridgehead.cli.client import BridgeClient
 from bridgehead.cli.options import JsonOption, StateDirOption, UrlOption
-from bridgehead.cli.output import print_json, print_table
+from bridgehead.cli.output import plain, print_json, print_table
 from bridgehead.cli.shapes import mapping
 from bridgehead.cli.state import find_bridge, state_dir_or_default
 
@@ -24,3 +26,6 @@ def command(*, url: UrlOption = None, state_dir: StateDirOption = None, json: Js
         for name, group in shown.items()
     ]
     print_table(("GROUP", "STATE", "TOOLS", "DESCRIPTION"), rows, empty="No group is configured.")
+    for name, group in shown.items():
+        for sentence in cast("list[Any]", group.get("unmatched") or []):
+            sys.stderr.write(f"warning: {plain(name)}: {plain(sentence)}\n")

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from bridgehead import app
-from bridgehead.cli.options import ConfigOption, StateDirOption
-from bridgehead.cli.settings import load_settings
-from bridgehead.cli.state import is_loopback, state_dir_or_default
+from bridgehead.cli.options import ConfigOption, LogFormatOption, LogLevelOption, StateDirOption
+from bridgehead.cli.settings import load_settings, with_logs
+from bridgehead.cli.state import state_dir_or_default
+from bridgehead.core.addresses import is_loopback
 from bridgehead.core.errors import Forbidden
 
 
-def command(
+def command(  # noqa: PLR0913  one parameter an option
     *,
     config: ConfigOption = None,
     host: Annotated[
@@ -21,13 +22,15 @@ def command(
     ] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = None,
     state_dir: StateDirOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
 ) -> None:
     """Run until told to stop; the command line goes before the environment, and that before the configuration.
 
     Raises:
         Forbidden: The address can be reached from other machines, whose callers nothing here could tell apart yet.
     """
-    settings = load_settings(config)
+    settings = with_logs(load_settings(config), log_level, log_format)
     server = settings.server
     listen_on = server.host if host is None else host
     if not is_loopback(listen_on):

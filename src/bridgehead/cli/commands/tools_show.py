@@ -25,8 +25,9 @@ def command(
 ) -> None:
     """Print the tool's page, or with `--json` its definition."""
     client = BridgeClient(find_bridge(url, state_dir_or_default(state_dir), os.environ))
+    tool = tool_named(client.tools(group), name)
     if json:
-        print_json(tool_named(client.tools(group), name))
+        print_json(tool)
         return
     result = client.call("guidance", {"topic": "tool", "tool_name": name}, group)
     fail_on_error(result)

@@ -80,7 +80,8 @@ class Dispatch:
         backend = self._backends.get(route.backend)
         if backend is None:
             raise BackendUnavailable(
-                f"Backend {route.backend} is not running.", hint="Try again later, or look at `bridgehead status`."
+                f"Backend {route.backend} is not running.",
+                hint="Try again later, or look at `bridgehead backend list`.",
             )
         allowed = self._limits.places(route.backend)
         places = self._places.get(route.backend)

@@ -3,6 +3,9 @@
 A connection is of one generation, decided by its first request. Some clients ask `server/discover` first and then go on with
 `initialize`; the SDK would have settled on the modern generation by then and refuse. So `server/discover` is answered before
 the SDK sees anything, and the first request after it decides.
+
+Such a client mostly asks for the tools once, at its start, which is also the start of the bridge. So the first `tools/list`
+waits a little for backends of which nothing is known yet, not even from before; every other request goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ from bridgehead.surfaces.mcp.calls import Inside
 from bridgehead.surfaces.mcp.full import FullSurface
 from bridgehead.surfaces.mcp.lists import LISTS_FRESH_MS, SERVER_IDENTITY
 
+_FIRST_LIST_S = 5.0
+"""How long the first list of tools waits for backends that have never listed anything."""
+_LOOK_EVERY_S = 0.02
+
 
 async def serve_on_stdio(inside: Inside, caller: Caller, *, group: str | None = None) -> None:
     """Serve one client until it closes its end."""
@@ -29,26 +36,47 @@ async def serve_on_stdio(inside: Inside, caller: Caller, *, group: str | None = 
     async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
         await tasks.start(surface.announcements.run)
         passed, filtered = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-        tasks.start_soon(_answer_discovery, surface, read, write, passed)
+        tasks.start_soon(_pass_on, inside, surface, (read, write), passed)
         await surface.server.run(filtered, write, surface.server.create_initialization_options())
         tasks.cancel_scope.cancel()
 
 
-async def _answer_discovery(
+async def _pass_on(
+    inside: Inside,
     surface: FullSurface,
-    read: ReadStream[SessionMessage | Exception],
-    write: WriteStream[SessionMessage],
+    streams: tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]],
     passed: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    """Pass everything on but `server/discover` requests, and answer those."""
-    async with passed:
+    """Pass everything on but `server/discover` requests, which are answered, and the first `tools/list`, which waits."""
+    read, write = streams
+    has_listed = False
+    gone = anyio.Event()
+    async with passed, anyio.create_task_group() as waiting:
         async for item in read:
             message = item.message if isinstance(item, SessionMessage) else None
-            if isinstance(message, types.JSONRPCRequest) and message.method == "server/discover":
+            method = message.method if isinstance(message, types.JSONRPCRequest) else None
+            if isinstance(message, types.JSONRPCRequest) and method == "server/discover":
                 answer = types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=_discovery(surface))
                 await write.send(SessionMessage(answer))
-                continue
-            await passed.send(item)
+            elif method == "tools/list" and not has_listed:
+                has_listed = True
+                waiting.start_soon(_pass_on_when_listed, inside, item, passed, gone)
+            else:
+                await passed.send(item)
+        gone.set()
+
+
+async def _pass_on_when_listed(
+    inside: Inside,
+    item: SessionMessage | Exception,
+    passed: MemoryObjectSendStream[SessionMessage | Exception],
+    gone: anyio.Event,
+) -> None:
+    """Pass the request on once every backend has come to something, the time is up, or nothing more will be asked."""
+    with anyio.move_on_after(_FIRST_LIST_S):
+        while inside.catalog.never_listed() and not gone.is_set():  # noqa: ASYNC110 – statuses are not announced
+            await anyio.sleep(_LOOK_EVERY_S)
+    await passed.send(item)
 
 
 def _discovery(surface: FullSurface) -> dict[str, Any]:
