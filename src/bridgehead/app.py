@@ -241,7 +241,7 @@ async def running(
         )
     )
     seal = Seal(_secret_key(state_dir), clock)
-    inside = Inside(catalog, gate, seal, instructions, clock, settings.forwarded_headers)
+    inside = Inside(catalog, gate, seal, instructions, clock, lambda: settings.forwarded_headers)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(around.processes.run_forever)

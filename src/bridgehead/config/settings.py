@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -250,6 +251,7 @@ class Settings(_Table):
             for group in self.groups.values()
         )
 
+    @cached_property
     def forwarded_headers(self) -> frozenset[str]:
         """The names, in lower case, of the callers' headers that some backend wants."""
         return frozenset(

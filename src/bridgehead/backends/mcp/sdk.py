@@ -22,7 +22,9 @@ from mcp.shared.dispatcher import CallOptions, DispatchContext
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
     MCP_PROTOCOL_VERSION_HEADER,
+    encode_header_value,
     find_invalid_x_mcp_header,
     x_mcp_header_map,
 )
@@ -86,6 +88,7 @@ class RelaySession(ClientSession):
         self._peer = peer
         self._own_meta: Mapping[str, Any] = {}
         self._stamped_by: object = None
+        self._named: dict[str, Sequence[tuple[str, str]]] = {}
         self._declared = types.ClientCapabilities.model_validate(capabilities)
 
     @property
@@ -151,6 +154,13 @@ class RelaySession(ClientSession):
         """The headers that a request of the 2026-07-28 generation carries besides those that are the same for all."""
         if not self.is_modern:
             return ()
+        name = params.get("name")
+        if method == "tools/call" and isinstance(name, str) and not self._x_mcp_header_maps.get(name):
+            known = self._named.get(name)
+            if known is None:
+                # As many as the server has tools; a name that it does not list is not sent to it.
+                known = self._named[name] = ((MCP_NAME_HEADER, encode_header_value(name)),)
+            return known
         data: dict[str, Any] = {"method": method, "params": dict(params)}
         opts: CallOptions = {}
         self._stamp(data, opts)
