@@ -26,10 +26,12 @@ from bridgehead.config.settings import (
     ServerSettings,
     Settings,
 )
+from bridgehead.config.status import ConfigStatus
 
 __all__ = [
     "BUILTIN",
     "BackendSettings",
+    "ConfigStatus",
     "GroupMember",
     "GroupSettings",
     "GroupStatus",

@@ -11,7 +11,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 
 
 def configure_logs(level: str) -> None:
-    """Log from `level` on; libraries only from warnings on. Colours only on a terminal."""
+    """Log from `level` on; libraries only from warnings on. Colours only on a terminal. The level can be changed later."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -24,7 +24,8 @@ def configure_logs(level: str) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        # A cached logger would keep the level that it was first used with.
+        cache_logger_on_first_use=False,
     )
     logging.basicConfig(
         level=logging.WARNING, stream=sys.stderr, format="%(asctime)s [%(levelname)s] %(name)s: %(message)s"

@@ -4,7 +4,8 @@
 `order.py`.
 """
 
-from bridgehead.gate.order import ORDER, GateParts, build_gate
+from bridgehead.gate.limits import Limits
+from bridgehead.gate.order import ORDER, ConfiguredGate, GateParts, build_gate
 from bridgehead.gate.pipeline import Gate, Next, Stage
 from bridgehead.gate.ports import AuditLog, AuditRecord, Backend, Confirmer, Policy, Shelf
 from bridgehead.gate.redact import redact, redact_text
@@ -16,9 +17,11 @@ __all__ = [
     "AuditLog",
     "AuditRecord",
     "Backend",
+    "ConfiguredGate",
     "Confirmer",
     "Gate",
     "GateParts",
+    "Limits",
     "Next",
     "Policy",
     "Shelf",

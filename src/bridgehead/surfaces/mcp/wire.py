@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import anyio
 import mcp_types as types
 import orjson
 import structlog
@@ -26,6 +25,7 @@ from bridgehead.core import BridgeError, Era, as_mapping, new_id
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.core.json import nested_deeper_than
 from bridgehead.surfaces.mcp.doors import Doors
+from bridgehead.surfaces.mcp.endpoints import Endpoints
 from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface, Inside
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
 from bridgehead.surfaces.mcp.ports import Authenticator
@@ -60,34 +60,17 @@ class McpEndpoints:
         self._authenticator = authenticator
         self._doors = doors
         self._max_body_bytes = max_body_bytes
-        self._surfaces: dict[str | None, FullSurface] = {}
-        self._managers: dict[str | None, AdaptiveSessions] = {}
-        enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
-        for group in (None, *enabled):
-            surface = FullSurface(inside, group)
-            self._surfaces[group] = surface
-            self._managers[group] = AdaptiveSessions(surface.server, max_request_body_size=max_body_bytes + 1)
+        self._endpoints = Endpoints(inside)
+
+    def limit(self, max_body_bytes: int) -> None:
+        """Take bodies of that size from now on."""
+        self._max_body_bytes = max_body_bytes
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Serve sessions for as long as the context lasts, then end them."""
-        async with anyio.create_task_group() as tasks:
-            for group, manager in self._managers.items():
-                ready = anyio.Event()
-                tasks.start_soon(self._keep, manager, ready)
-                await ready.wait()
-                await tasks.start(self._surfaces[group].announcements.run)
-            try:
-                yield
-            finally:
-                for surface in self._surfaces.values():
-                    surface.end_streams()
-                tasks.cancel_scope.cancel()
-
-    async def _keep(self, manager: AdaptiveSessions, ready: anyio.Event) -> None:
-        async with manager.run():
-            ready.set()
-            await anyio.sleep_forever()
+        async with self._endpoints.running():
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -119,17 +102,21 @@ class McpEndpoints:
         self._check_doors(headers)
         scope[CALLER_KEY] = self._authenticate(scope, headers)
         group: str | None = scope.get("path_params", {}).get("group")
-        surface = self._surfaces.get(group)
-        if surface is None:
+        endpoint = self._endpoints.get(group)
+        if endpoint is None:
             raise _refusal_of(
                 GroupNotFound(f"No group {group!r} is switched on.", hint="GET /groups lists them."), status=404
             )
-        manager = self._managers[group]
+        await endpoint.wait_ready()
         method: str = scope["method"]
         if method == "POST":
-            await self._post(surface, manager, headers, (scope, receive, send))
+            endpoint.enter()
+            try:
+                await self._post(endpoint.surface, endpoint.sessions, headers, (scope, receive, send))
+            finally:
+                endpoint.exit()
         elif method in ("GET", "DELETE") and "mcp-session-id" in headers:
-            await manager.handle_request(scope, receive, send)
+            await endpoint.sessions.handle_request(scope, receive, send)
         else:
             # Without a session there is nothing to stream or to end; clients that try a GET first go on with POST.
             raise Refused(

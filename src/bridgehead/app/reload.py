@@ -1,0 +1,213 @@
+"""Keeps a running bridge to its configuration file: reads it again when it changes, and puts it in force whole or not at all.
+
+A file that cannot be used changes nothing: what was in force stays so, and the status says why. What can change while the
+bridge runs is said here; every other key is named as needing a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import anyio.to_thread
+import structlog
+
+from bridgehead.app.bridge import Bridge
+from bridgehead.app.fleet import Change
+from bridgehead.app.launches import Plan, plan_backends
+from bridgehead.app.watch import Watch, look
+from bridgehead.config import ConfigStatus, LimitSettings, ServerSettings, Settings, load, search_order
+from bridgehead.core.errors import BridgeError, ConfigInvalid
+
+log = structlog.get_logger(__name__)
+
+_APPLIED_AT_ONCE = frozenset(
+    {
+        *(f"server.{key}" for key in ("allowed_hosts", "allowed_origins", "log_level", "max_body_bytes", "ungrouped")),
+        "server.shutdown_grace_s",
+        *(f"limits.{key}" for key in ("backend_concurrency", "calls_per_minute", "identical_failures")),
+        *(f"limits.{key}" for key in ("identical_failures_window_s", "result_bytes")),
+        "backends",
+        "groups",
+    }
+)
+"""Keys of the configuration that can change while the bridge runs."""
+
+Apply = Callable[[Settings], None]
+"""Puts some of the settings in force, on the loop and without a pause."""
+
+
+_TRIES = 20
+"""How often a file is read that changes while it is read."""
+
+
+class _Reading(NamedTuple):
+    settings: Settings
+    plan: Plan
+
+
+class Reloading:
+    """The configuration in force, and the way to another."""
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        environ: Mapping[str, str],
+        *,
+        own_url: str | None = None,
+        apply: Apply = lambda _: None,
+    ) -> None:
+        """Go on from what the bridge was started with.
+
+        Args:
+            bridge: The bridge.
+            environ: The environment, as at the start.
+            own_url: Where the bridge listens, if it does.
+            apply: Puts in force what the bridge itself does not know of.
+        """
+        self._bridge = bridge
+        self._environ = environ
+        self._own_url = own_url
+        self._apply = apply
+        self._at_start = bridge.settings
+        self._one_at_a_time = anyio.Lock()
+        self._status = ConfigStatus(bridge.settings.source, bridge.clock.now())
+
+    @property
+    def status(self) -> ConfigStatus:
+        """What is in force, and what keeps the file from being so."""
+        return self._status
+
+    async def run(self) -> None:
+        """Follow the file until cancelled."""
+        seen = await anyio.to_thread.run_sync(look, self._places())
+        # The file may have changed since it was read for the start.
+        await self._look_again()
+        await Watch(self._places, seen).run(self.reload)
+
+    async def reload(self) -> None:
+        """Read the configuration now, and put it in force if it can be used. Secrets are looked up again."""
+        async with self._one_at_a_time:
+            try:
+                reading = await anyio.to_thread.run_sync(self._read)
+            except BridgeError as error:
+                self._refuse(error.sentence())
+            except Exception:
+                # A keyring is another's code, and may fail in any way.
+                log.exception("reading the configuration failed in a way that nobody foresaw")
+                self._refuse("The configuration could not be read for a reason that nobody foresaw; the log has it.")
+            else:
+                self._put_in_force(reading)
+
+    async def _look_again(self) -> None:
+        try:
+            settings = await anyio.to_thread.run_sync(self._load)
+        except BridgeError as error:
+            self._refuse(error.sentence())
+            return
+        if settings != self._bridge.settings:
+            await self.reload()
+
+    def _places(self) -> Sequence[Path]:
+        """The file in force; where there is none, the places where one would be found."""
+        source = self._bridge.settings.source
+        return [path.absolute() for path in ([source] if source is not None else search_order(self._environ))]
+
+    def _read(self) -> _Reading:
+        """Read and check everything, in a thread.
+
+        Raises:
+            ConfigInvalid: The file cannot be used as it is now.
+        """
+        places = self._places()
+        for _ in range(_TRIES):
+            looked = look(places)
+            try:
+                reading = self._read_once()
+            except ConfigInvalid:
+                if look(places) == looked:
+                    raise
+            else:
+                if look(places) == looked:
+                    return reading
+        raise ConfigInvalid(
+            "The configuration keeps changing while it is read.", hint="let whatever writes it come to an end."
+        )
+
+    def _read_once(self) -> _Reading:
+        in_force = self._bridge.settings
+        source = in_force.source
+        if source is not None and source.name in in_force.origins.values() and _is_blank(source):
+            # More likely caught between being emptied and being written than meant.
+            raise ConfigInvalid(
+                f"{source} is empty, which it was not before.",
+                hint="write it again; if nothing is to be configured, a comment in it will do.",
+            )
+        settings = self._load()
+        return _Reading(settings, plan_backends(settings, self._environ, self._own_url))
+
+    def _load(self) -> Settings:
+        settings = load(self._bridge.settings.source, self._environ)
+        return settings.model_copy(update={"pinned": self._at_start.pinned})
+
+    def _put_in_force(self, reading: _Reading) -> None:
+        before, settings = self._bridge.settings, reading.settings
+        change = self._bridge.change(settings, reading.plan)
+        self._apply(settings)
+        status = self._status
+        needs_restart = tuple(self._needing_restart(settings))
+        self._status = ConfigStatus(settings.source, self._bridge.clock.now(), needs_restart=needs_restart)
+        if needs_restart and needs_restart != status.needs_restart:
+            log.warning("these keys take a restart of the bridge", keys=list(needs_restart))
+        for warning in settings.warnings:
+            if warning not in before.warnings:
+                log.warning("configuration", warning=warning)
+        if settings != before or status.error is not None or _news(change):
+            log.info("the configuration is in force", source=str(settings.source), **_news(change))
+
+    def _refuse(self, sentence: str) -> None:
+        if sentence == self._status.error:
+            return
+        self._status = replace(self._status, error=sentence, error_since=self._bridge.clock.now())
+        log.error("the configuration cannot be used; the last good one stays in force", cause=sentence)
+
+    def _needing_restart(self, settings: Settings) -> Iterator[str]:
+        """The dotted keys that are not as at the start, and stay so until the next."""
+        for key, then, now in _compared(self._at_start, settings):
+            if then != now and key not in _APPLIED_AT_ONCE and key not in settings.pinned:
+                yield key
+
+
+def _news(change: Change) -> dict[str, list[str]]:
+    said = {
+        "started": change.started,
+        "restarted": change.restarted,
+        "adjusted": change.adjusted,
+        "ended": change.ended,
+    }
+    return {what: list(names) for what, names in said.items() if names}
+
+
+def _is_blank(file: Path) -> bool:
+    """Whether the file is there and holds nothing."""
+    try:
+        return not file.read_bytes().strip()
+    except OSError:
+        # Whoever loads it says why better.
+        return False
+
+
+def _compared(then: Settings, now: Settings) -> Iterator[tuple[str, object, object]]:
+    """Every key of `server` and `limits`, and every other section as a whole, in both."""
+    for section in Settings.model_fields:
+        if Settings.model_fields[section].exclude:
+            continue
+        one, other = getattr(then, section), getattr(now, section)
+        if isinstance(one, ServerSettings | LimitSettings):
+            for key in type(one).model_fields:
+                yield f"{section}.{key}", getattr(one, key), getattr(other, key)
+        else:
+            yield section, one, other
