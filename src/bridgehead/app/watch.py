@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 POLL_S = 2.0
 SETTLE_S = 0.1
 """How long a file has to stay as it is before it counts as written."""
-_STEP_MS = 20
+_STEP_MS = 50
 _LONGEST_BATCH_MS = 100
 _MOST_LINKS = 40
 """As many as Linux follows before it takes them for a loop."""
@@ -158,10 +158,13 @@ class Watch:
             tasks.cancel_scope.cancel()
 
     async def _notice_moves(self, paths: frozenset[tuple[Path, int]], stop: anyio.Event) -> None:
-        """End the listening when the directories are others, of which no news may have come."""
-        while await self._directories() == paths:  # noqa: ASYNC110 – it is because nobody may tell
-            await anyio.sleep(POLL_S)
-        stop.set()
+        """End the listening when the directories are others, of which no news may have come, or when it is cancelled."""
+        try:
+            while await self._directories() == paths:  # noqa: ASYNC110 – it is because nobody may tell
+                await anyio.sleep(POLL_S)
+        finally:
+            # The thread that listens cannot be cancelled; it looks at this in its every step.
+            stop.set()
 
     async def _stir(self) -> None:
         self._stirred.set()

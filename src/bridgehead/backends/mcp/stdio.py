@@ -184,18 +184,17 @@ async def _read_messages(child: Child, incoming: MemoryObjectSendStream[SessionM
     if stdout is None:
         return
     partial: list[bytes] = []
-    try:
-        with incoming, suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            while True:
-                head, *lines = (await stdout.receive()).split(b"\n")
-                partial.append(head)
-                for line in lines:
-                    message = _parse(child, b"".join(partial))
-                    partial = [line]
-                    if message is not None:
-                        await incoming.send(SessionMessage(message))
-    finally:
-        child.silent.set()
+    with incoming, suppress(anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        while True:
+            head, *lines = (await stdout.receive()).split(b"\n")
+            partial.append(head)
+            for line in lines:
+                message = _parse(child, b"".join(partial))
+                partial = [line]
+                if message is not None:
+                    await incoming.send(SessionMessage(message))
+    # Not when this was cancelled: then the child has said nothing of its end, and nobody is to wait for it.
+    child.silent.set()
 
 
 def _parse(child: Child, line: bytes) -> types.JSONRPCMessage | None:
