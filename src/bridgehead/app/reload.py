@@ -73,8 +73,9 @@ class Reloading:
         self._own_url = own_url
         self._apply = apply
         self._at_start = bridge.settings
+        self._directory = _working_directory()
         self._one_at_a_time = anyio.Lock()
-        self._status = ConfigStatus(bridge.settings.source, bridge.clock.now())
+        self._status = ConfigStatus(self._source, bridge.clock.now())
 
     @property
     def status(self) -> ConfigStatus:
@@ -84,37 +85,39 @@ class Reloading:
     async def run(self) -> None:
         """Follow the file until cancelled."""
         seen = await anyio.to_thread.run_sync(look, self._places())
-        # The file may have changed since it was read for the start.
-        await self._look_again()
+        # The file may have changed since it was read for the start. If it has not, nothing is looked up again.
+        if not await anyio.to_thread.run_sync(self._is_as_in_force):
+            await self.reload()
         await Watch(self._places, seen).run(self.reload)
 
     async def reload(self) -> None:
         """Read the configuration now, and put it in force if it can be used. Secrets are looked up again."""
         async with self._one_at_a_time:
             try:
-                reading = await anyio.to_thread.run_sync(self._read)
+                self._put_in_force(await anyio.to_thread.run_sync(self._read))
             except BridgeError as error:
                 self._refuse(error.sentence())
             except Exception:
-                # A keyring is another's code, and may fail in any way.
+                # Where secrets are kept is another's code, and may fail in any way. None of it is to end the bridge.
                 log.exception("reading the configuration failed in a way that nobody foresaw")
                 self._refuse("The configuration could not be read for a reason that nobody foresaw; the log has it.")
-            else:
-                self._put_in_force(reading)
 
-    async def _look_again(self) -> None:
+    def _is_as_in_force(self) -> bool:
         try:
-            settings = await anyio.to_thread.run_sync(self._load)
-        except BridgeError as error:
-            self._refuse(error.sentence())
-            return
-        if settings != self._bridge.settings:
-            await self.reload()
+            return self._load() == self._bridge.settings
+        except BridgeError:
+            return False
+
+    @property
+    def _source(self) -> Path | None:
+        """The file in force, wherever the process has gone meanwhile."""
+        source = self._bridge.settings.source
+        return self._directory / source if source is not None else None
 
     def _places(self) -> Sequence[Path]:
         """The file in force; where there is none, the places where one would be found."""
-        source = self._bridge.settings.source
-        return [path.absolute() for path in ([source] if source is not None else search_order(self._environ))]
+        source = self._source
+        return [source] if source is not None else [self._directory / path for path in search_order(self._environ)]
 
     def _read(self) -> _Reading:
         """Read and check everything, in a thread.
@@ -127,7 +130,7 @@ class Reloading:
             looked = look(places)
             try:
                 reading = self._read_once()
-            except ConfigInvalid:
+            except BridgeError:
                 if look(places) == looked:
                     raise
             else:
@@ -138,9 +141,8 @@ class Reloading:
         )
 
     def _read_once(self) -> _Reading:
-        in_force = self._bridge.settings
-        source = in_force.source
-        if source is not None and source.name in in_force.origins.values() and _is_blank(source):
+        source = self._source
+        if source is not None and source.name in self._bridge.settings.origins.values() and _is_blank(source):
             # More likely caught between being emptied and being written than meant.
             raise ConfigInvalid(
                 f"{source} is empty, which it was not before.",
@@ -150,8 +152,10 @@ class Reloading:
         return _Reading(settings, plan_backends(settings, self._environ, self._own_url))
 
     def _load(self) -> Settings:
-        settings = load(self._bridge.settings.source, self._environ)
-        return settings.model_copy(update={"pinned": self._at_start.pinned})
+        settings = load(self._source, self._environ)
+        # Whatever was named stays named as it was.
+        kept = {"pinned": self._at_start.pinned, "source": self._bridge.settings.source or settings.source}
+        return settings.model_copy(update=kept)
 
     def _put_in_force(self, reading: _Reading) -> None:
         before, settings = self._bridge.settings, reading.settings
@@ -159,19 +163,20 @@ class Reloading:
         self._apply(settings)
         status = self._status
         needs_restart = tuple(self._needing_restart(settings))
-        self._status = ConfigStatus(settings.source, self._bridge.clock.now(), needs_restart=needs_restart)
+        self._status = ConfigStatus(self._source, self._bridge.clock.now(), needs_restart=needs_restart)
         if needs_restart and needs_restart != status.needs_restart:
             log.warning("these keys take a restart of the bridge", keys=list(needs_restart))
         for warning in settings.warnings:
             if warning not in before.warnings:
                 log.warning("configuration", warning=warning)
         if settings != before or status.error is not None or _news(change):
-            log.info("the configuration is in force", source=str(settings.source), **_news(change))
+            log.info("the configuration is in force", source=str(self._source), **_news(change))
 
     def _refuse(self, sentence: str) -> None:
         if sentence == self._status.error:
             return
-        self._status = replace(self._status, error=sentence, error_since=self._bridge.clock.now())
+        since = self._status.error_since or self._bridge.clock.now()
+        self._status = replace(self._status, error=sentence, error_since=since)
         log.error("the configuration cannot be used; the last good one stays in force", cause=sentence)
 
     def _needing_restart(self, settings: Settings) -> Iterator[str]:
@@ -189,6 +194,14 @@ def _news(change: Change) -> dict[str, list[str]]:
         "ended": change.ended,
     }
     return {what: list(names) for what, names in said.items() if names}
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        # It has gone already, so nothing is to be found in it.
+        return Path(Path.home().anchor)
 
 
 def _is_blank(file: Path) -> bool:

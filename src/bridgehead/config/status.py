@@ -17,7 +17,7 @@ class ConfigStatus:
         source: The file, or None where there is none.
         loaded: When what is in force was read.
         error: Why the file as it is now cannot be used; None where it is in force.
-        error_since: Since when.
+        error_since: Since when it cannot, for this reason or another.
         needs_restart: Dotted keys that differ in the file and take a restart.
     """
 
