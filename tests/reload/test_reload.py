@@ -195,7 +195,7 @@ def test_a_hundred_quick_rewrites_end_as_the_last_and_leave_no_process(edited: E
             time.sleep(chance.choice((0, 0, 0.001, 0.02)))
             file.write(text[middle:])
         # Some settle and are put in force, most do not.
-        time.sleep(chance.choice((0, 0, 0.005, 0.01, 0.25)))
+        time.sleep(chance.choice((0, 0, 0, 0.005, 0.005, 0.01, 0.01, 0.25)))
     wait_until(lambda: children(bridge).keys() == {"a1", "b99"}, within_s=10)
     bridge.wait_ready("a", "b", within_s=5)
 

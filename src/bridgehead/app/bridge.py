@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -45,8 +46,9 @@ class _Parts:
 class Bridge:
     """A running bridge, and the one way in which its configuration changes: whole, between two calls."""
 
-    def __init__(self, parts: _Parts, seal: Seal) -> None:
+    def __init__(self, parts: _Parts, seal: Seal, plan: Callable[[Settings], Plan]) -> None:
         self._parts = parts
+        self._plan = plan
         self.settings = Settings()
         self.catalog = parts.catalog
         self.gate = CountingGate(parts.gate, self._give_up_calls)
@@ -61,6 +63,10 @@ class Bridge:
     def backends(self) -> Mapping[str, McpBackend]:
         """The MCP backends that run now, by name."""
         return self._parts.fleet.backends
+
+    def plan(self, settings: Settings) -> Plan:
+        """What these settings make of each backend here; nothing happens yet. Blocks while placeholders are looked up."""
+        return self._plan(settings)
 
     def change(self, settings: Settings, plan: Plan) -> Change:
         """Put these settings in force, on the loop and without a pause, so that every call sees either all of them or none.
@@ -141,8 +147,9 @@ async def running(
     seal = Seal(sealing_key(state_dir), clock)
     try:
         async with anyio.create_task_group() as tasks:
-            bridge = Bridge(_Parts(catalog, gate, builtin, Fleet(tasks, around), clock), seal)
-            bridge.change(settings, await anyio.to_thread.run_sync(plan_backends, settings, environ, own_url))
+            parts = _Parts(catalog, gate, builtin, Fleet(tasks, around), clock)
+            bridge = Bridge(parts, seal, partial(plan_backends, environ=environ, own_url=own_url))
+            bridge.change(settings, await anyio.to_thread.run_sync(bridge.plan, settings))
             try:
                 yield bridge
             finally:

@@ -54,7 +54,7 @@ Plan = Mapping[str, Startable | NotStarted]
 """Every configured backend, in configured order."""
 
 
-def plan_backends(settings: Settings, environ: Mapping[str, str], own_url: str | None) -> Plan:
+def plan_backends(settings: Settings, *, environ: Mapping[str, str], own_url: str | None) -> Plan:
     """What is to become of each backend. May block, since placeholders are looked up.
 
     Args:

@@ -17,7 +17,7 @@ import structlog
 
 from bridgehead.app.bridge import Bridge
 from bridgehead.app.fleet import Change
-from bridgehead.app.launches import Plan, plan_backends
+from bridgehead.app.launches import Plan
 from bridgehead.app.watch import Watch, look
 from bridgehead.config import ConfigStatus, LimitSettings, ServerSettings, Settings, load, search_order
 from bridgehead.core.errors import BridgeError, ConfigInvalid
@@ -52,25 +52,16 @@ class _Reading(NamedTuple):
 class Reloading:
     """The configuration in force, and the way to another."""
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        environ: Mapping[str, str],
-        *,
-        own_url: str | None = None,
-        apply: Apply = lambda _: None,
-    ) -> None:
+    def __init__(self, bridge: Bridge, environ: Mapping[str, str], apply: Apply) -> None:
         """Go on from what the bridge was started with.
 
         Args:
             bridge: The bridge.
             environ: The environment, as at the start.
-            own_url: Where the bridge listens, if it does.
             apply: Puts in force what the bridge itself does not know of.
         """
         self._bridge = bridge
         self._environ = environ
-        self._own_url = own_url
         self._apply = apply
         self._at_start = bridge.settings
         self._directory = _working_directory()
@@ -149,12 +140,18 @@ class Reloading:
                 hint="write it again; if nothing is to be configured, a comment in it will do.",
             )
         settings = self._load()
-        return _Reading(settings, plan_backends(settings, self._environ, self._own_url))
+        return _Reading(settings, self._bridge.plan(settings))
 
     def _load(self) -> Settings:
         settings = load(self._source, self._environ)
-        # Whatever was named stays named as it was.
-        kept = {"pinned": self._at_start.pinned, "source": self._bridge.settings.source or settings.source}
+        pinned = self._at_start.pinned
+        server = {key: value for key, value in self._at_start.server if f"server.{key}" in pinned}
+        kept = {
+            "server": settings.server.model_copy(update=server),
+            "pinned": pinned,
+            # Whatever was named stays named as it was.
+            "source": self._bridge.settings.source or settings.source,
+        }
         return settings.model_copy(update=kept)
 
     def _put_in_force(self, reading: _Reading) -> None:
@@ -182,7 +179,7 @@ class Reloading:
     def _needing_restart(self, settings: Settings) -> Iterator[str]:
         """The dotted keys that are not as at the start, and stay so until the next."""
         for key, then, now in _compared(self._at_start, settings):
-            if then != now and key not in _APPLIED_AT_ONCE and key not in settings.pinned:
+            if then != now and key not in _APPLIED_AT_ONCE:
                 yield key
 
 

@@ -15,7 +15,7 @@ from bridgehead.app.bridge import running
 from bridgehead.app.reload import Reloading
 from bridgehead.config import Settings
 from bridgehead.core.errors import Forbidden
-from bridgehead.core.logs import configure_logs
+from bridgehead.core.logs import configure_logs, set_log_level
 from bridgehead.identity import LOCAL_OWNER, Authenticator, ensure_local_token
 from bridgehead.store import claim
 from bridgehead.surfaces.front import Front
@@ -78,11 +78,11 @@ async def serve_on(
         endpoints = McpEndpoints(bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes)
 
         def apply(changed: Settings) -> None:
-            configure_logs(changed.server.log_level)
+            set_log_level(changed.server.log_level)
             doors.change(hosts=changed.server.allowed_hosts, origins=changed.server.allowed_origins)
             endpoints.limit(changed.server.max_body_bytes)
 
-        reloading = Reloading(bridge, os.environ, own_url=listener.url, apply=apply)
+        reloading = Reloading(bridge, os.environ, apply)
         routes = health_routes(bridge.catalog, __version__, authorised, lambda: reloading.status)
         front = Front(endpoints, routes, doors)
         # Renamed into place, so that nobody reads half an address.
@@ -109,7 +109,7 @@ def serve_stdio(settings: Settings, state_dir: Path) -> int:
 
     async def main(stop: anyio.Event) -> None:
         async with running(listening_nowhere, state_dir, os.environ) as bridge, anyio.create_task_group() as tasks:
-            reloading = Reloading(bridge, os.environ, apply=lambda changed: configure_logs(changed.server.log_level))
+            reloading = Reloading(bridge, os.environ, lambda changed: set_log_level(changed.server.log_level))
 
             async def leave() -> None:
                 await stop.wait()

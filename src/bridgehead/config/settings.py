@@ -176,7 +176,7 @@ class Settings(_Table):
         source: The file it was read from, or None where there was none.
         warnings: What was ignored or looks wrong, one sentence each.
         origins: Where each value that is not a default came from, by dotted key; ask `origin`.
-        pinned: Dotted keys that hold no matter, since the command line says otherwise.
+        pinned: Dotted keys of `server` that stay as they are at the start, since the command line decides about them.
     """
 
     server: ServerSettings = ServerSettings()

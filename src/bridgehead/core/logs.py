@@ -11,7 +11,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 
 
 def configure_logs(level: str) -> None:
-    """Log from `level` on; libraries only from warnings on. Colours only on a terminal. The level can be changed later."""
+    """Log from `level` on; libraries only from warnings on. Colours only on a terminal."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -32,3 +32,8 @@ def configure_logs(level: str) -> None:
     )
     # The SDK warns of what is ordinary for a relay: sessions that end, streams that break, lines that are no messages.
     logging.getLogger("mcp").setLevel(logging.ERROR)
+
+
+def set_log_level(level: str) -> None:
+    """Log from another level on, and otherwise as configured."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]))
