@@ -2,6 +2,7 @@
 
 from bridgehead.backends.mcp.backend import McpBackend, Surroundings
 from bridgehead.backends.mcp.http import SharedPool
+from bridgehead.backends.mcp.ports import Shelf
 from bridgehead.backends.mcp.stdio import DEPTH_VARIABLE
 
-__all__ = ["DEPTH_VARIABLE", "McpBackend", "SharedPool", "Surroundings"]
+__all__ = ["DEPTH_VARIABLE", "McpBackend", "SharedPool", "Shelf", "Surroundings"]

@@ -93,6 +93,13 @@ class McpBackend:
         child = self._main.child if self._main is not None else None
         return replace(self._status, stderr=tuple(child.stderr)) if child is not None else self._status
 
+    def adjust(self, settings: BackendSettings) -> None:
+        """Go by these settings from now on, as far as they can change while it runs: its times.
+
+        Calls in flight keep the deadlines that they have.
+        """
+        self._settings = settings
+
     async def run_forever(self) -> None:
         """Live until cancelled."""
         self._around.shelf.report(self._status)
