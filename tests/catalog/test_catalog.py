@@ -1,13 +1,15 @@
 """Names, clashes, groups, views and swaps."""
 
 import re
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridgehead.catalog import BUILTIN, Catalog, Listing, Part, Rules, Snapshot
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Listing, Part, Rules, Snapshot, State
 from bridgehead.catalog.merge import merge, risk_of
 from bridgehead.catalog.model import template_makes
 from bridgehead.catalog.names import exposed_name, with_tail
@@ -236,3 +238,63 @@ def test_publishing_tells_what_changed_and_leaves_old_snapshots_alone() -> None:
     assert told == [frozenset({Part.TOOLS}), frozenset({Part.PROMPTS})]
     assert not before.everything.tools
     assert catalog.snapshot.version > before.version
+
+
+# Other rules
+
+
+def other_rules(*order: str, **more: Any) -> Rules:
+    return replace(Rules(order=order, unprefixed=frozenset(), groups={}, ungrouped=True), **more)
+
+
+def test_other_rules_are_one_swap_that_forgets_who_is_not_configured_any_more() -> None:
+    catalog = Catalog(other_rules("one", "two", "three"))
+    for name in ("one", "two", "three"):
+        catalog.publish(name, tools("echo"))
+        catalog.report(BackendStatus(name, State.READY, datetime.now(UTC)))
+    before, told = catalog.snapshot, list[frozenset[Part]]()
+    catalog.subscribe(told.append)
+
+    catalog.change(other_rules("three", "one", unprefixed=frozenset({"three"})), doubt=["one"])
+
+    assert catalog.snapshot.version == before.version + 1
+    assert list(catalog.snapshot.everything.tools) == ["echo", "one__echo"]
+    assert catalog.snapshot.listings["one"].stale
+    assert not catalog.snapshot.listings["three"].stale
+    assert list(catalog.statuses) == ["three", "one"]
+    assert told == [{Part.TOOLS}]
+    assert list(before.everything.tools) == ["one__echo", "two__echo", "three__echo"]
+
+
+def test_a_listing_that_is_forgotten_leaves_the_status() -> None:
+    catalog = Catalog(other_rules("one"))
+    catalog.publish("one", tools("echo"))
+    catalog.report(BackendStatus("one", State.STARTING, datetime.now(UTC)))
+
+    catalog.change(other_rules("one"), forget=["one"])
+
+    assert not catalog.snapshot.everything.tools
+    assert list(catalog.statuses) == ["one"]
+
+
+def test_the_same_rules_again_are_no_swap() -> None:
+    catalog = Catalog(other_rules("one"))
+    catalog.publish("one", tools("echo"))
+    before = catalog.snapshot
+
+    catalog.change(other_rules("one"))
+
+    assert catalog.snapshot is before
+
+
+def test_a_group_whose_view_alone_changed_is_told_of_too() -> None:
+    member = GroupMember(backend="one")
+    catalog = Catalog(other_rules("one", "two", groups={"g": group(member)}))
+    catalog.publish("one", Listing(tools=({"name": "echo"},), prompts=({"name": "greet"},)))
+    catalog.publish("two", Listing(tools=({"name": "echo"},), prompts=({"name": "greet"},)))
+    told = list[frozenset[Part]]()
+    catalog.subscribe(told.append)
+
+    catalog.change(other_rules("one", "two", groups={"g": group(member, GroupMember(backend="two"))}))
+
+    assert told == [{Part.TOOLS, Part.PROMPTS}]

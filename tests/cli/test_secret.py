@@ -85,7 +85,10 @@ def test_a_secret_is_set_listed_and_removed_and_its_users_are_named(here: Here, 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "HUB is kept in the sealed file.",
-        "hub, box will have it when started next; a running bridge has to be started again.",
+        (
+            "hub, box will have it when started next;"
+            " a bridge that runs reads it once its configuration file is saved again, or on SIGHUP."
+        ),
     ]
     assert (
         here("secret", "set", "SPARE", stdin="x").stdout.splitlines()[1].startswith("No backend uses it yet: write ${s")

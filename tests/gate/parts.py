@@ -8,7 +8,7 @@ from typing import Any
 from bridgehead.catalog import Catalog, Listing, Rules
 from bridgehead.config import BackendSettings, LimitSettings
 from bridgehead.core import Call, Caller, CallerId, CallId, Method, Outcome, Risk, Silence, new_id
-from bridgehead.gate import AllowAll, AuditRecord, Backend, Confirmer, Gate, GateParts, build_gate
+from bridgehead.gate import AllowAll, AuditRecord, Backend, ConfiguredGate, Confirmer, GateParts, build_gate
 
 OWNER = Caller(CallerId("owner"), "the owner")
 FINE = Outcome({"content": [{"type": "text", "text": "fine"}]})
@@ -106,7 +106,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.backends: dict[str, Backend] = dict(self.answering)
-        self.gate: Gate = build_gate(
+        self.gate: ConfiguredGate = build_gate(
             GateParts(
                 snapshot=lambda: self.catalog.snapshot,
                 backends=self.backends,

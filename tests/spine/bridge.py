@@ -103,17 +103,22 @@ def wait_until(condition: Any, *, within_s: float = 20) -> None:
 
 @contextmanager
 def running_bridge(
-    tmp_path: Path, config: str, *, environ: Mapping[str, str] | None = None, expect_exit: bool = False, port: int = 0
+    tmp_path: Path,
+    config: str | None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    expect_exit: bool = False,
+    port: int = 0,
 ) -> Generator[Bridge]:
-    """A bridge with this configuration; ended with SIGTERM, which has to work."""
+    """A bridge with this configuration, or with what it finds in `tmp_path`; ended with SIGTERM, which has to work."""
     file = tmp_path / "bridgehead.toml"
-    file.write_text(config)
+    if config is not None:
+        file.write_text(config)
     state_dir, log = tmp_path / "state", tmp_path / "bridge.log"
     command = [
         str(BIN / "bridgehead"),
         "serve",
-        "--config",
-        str(file),
+        *(["--config", str(file)] if config is not None else []),
         "--port",
         str(port),
         "--state-dir",
@@ -121,7 +126,12 @@ def running_bridge(
     ]
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **(environ or {})}
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **(environ or {})},
+            cwd=tmp_path if config is None else None,
         )
     try:
         address = state_dir / "address"

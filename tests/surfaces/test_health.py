@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Listing, Rules, State
-from bridgehead.config import GroupMember, GroupSettings
+from bridgehead.config import ConfigStatus, GroupMember, GroupSettings
 from bridgehead.core import Kind
 from bridgehead.core.errors import Unauthenticated
 from bridgehead.surfaces.errors import http_status
@@ -44,10 +45,12 @@ def catalog(*statuses: BackendStatus, box: Listing | None = None) -> Catalog:
     return made
 
 
-def client(held: Catalog) -> TestClient:
-    return TestClient(
-        Starlette(routes=health_routes(held, "9.9.9", needs_good_bearer)), base_url="http://127.0.0.1:3001"
-    )
+IN_FORCE = ConfigStatus(Path("/etc/bridge.toml"), NOON)
+
+
+def client(held: Catalog, config: ConfigStatus = IN_FORCE) -> TestClient:
+    routes = health_routes(held, "9.9.9", needs_good_bearer, lambda: config)
+    return TestClient(Starlette(routes=routes), base_url="http://127.0.0.1:3001")
 
 
 READY = BackendStatus(
@@ -109,6 +112,22 @@ def test_standard_error_is_shown_with_a_good_token_only(headers: dict[str, str])
 
     assert "hunter2" not in reached.get("/health", headers=headers).text
     assert reached.get("/health", headers=TOKEN).json()["backends"]["list"][0]["stderr"] == ["token=hunter2"]
+
+
+def test_a_configuration_that_is_not_in_force_is_told_with_a_token_only() -> None:
+    broken = ConfigStatus(
+        Path("/etc/bridge.toml"), NOON, "bridge.toml, line 3: this is not TOML.", NOON, ("server.port",)
+    )
+    reached = client(catalog(READY), broken)
+
+    assert reached.get("/health").json()["status"] == "degraded"
+    assert "config" not in reached.get("/health").json()
+    assert reached.get("/health", headers=TOKEN).json()["config"] == {
+        "source": "/etc/bridge.toml",
+        "loaded": "2026-11-30T12:00:00+00:00",
+        "error": {"message": "bridge.toml, line 3: this is not TOML.", "since": "2026-11-30T12:00:00+00:00"},
+        "needs_restart": ["server.port"],
+    }
 
 
 def test_health_is_ok_when_all_that_should_run_does() -> None:

@@ -6,9 +6,11 @@ backend is sick: its last good listing stays until a new one comes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from enum import StrEnum
 
+from bridgehead.catalog.groups import BUILTIN
 from bridgehead.catalog.merge import Rules, merge
 from bridgehead.catalog.model import BackendStatus, Listing, Snapshot, State
 
@@ -44,7 +46,7 @@ class Catalog:
 
     @property
     def statuses(self) -> Mapping[str, BackendStatus]:
-        """The status of every backend, by name, in the order in which they were first reported."""
+        """The status of every backend, by name, in the order of the rules, else that in which they were first reported."""
         return self._statuses
 
     def never_listed(self) -> list[str]:
@@ -61,10 +63,34 @@ class Catalog:
         if before.listings.get(backend) == listing:
             return
         self._snapshot = merge(before.version + 1, {**before.listings, backend: listing}, self._rules)
+        self._tell_what_changed(before)
+
+    def change(self, rules: Rules, *, forget: Collection[str] = (), doubt: Collection[str] = ()) -> None:
+        """Merge by other rules from now on, in one swap, and tell the listeners what changed.
+
+        Args:
+            rules: Backends that are not in their order are forgotten, status and all.
+            forget: Backends whose listing is not theirs any more; their status stays.
+            doubt: Backends whose listing is stale until they publish again.
+        """
+        before = self._snapshot
+        kept = frozenset((BUILTIN, *rules.order)).difference(forget)
+        listings = {
+            name: replace(listing, stale=True) if name in doubt else listing
+            for name, listing in before.listings.items()
+            if name in kept
+        }
+        self._statuses = {name: self._statuses[name] for name in rules.order if name in self._statuses}
+        if rules == self._rules and listings == before.listings:
+            return
+        after = merge(before.version + 1, listings, rules)
+        self._rules, self._snapshot = rules, after
+        self._tell_what_changed(before)
+
+    def _tell_what_changed(self, before: Snapshot) -> None:
         changed = _changed(before, self._snapshot)
-        if changed:
-            for listener in tuple(self._listeners):
-                listener(changed)
+        for listener in tuple(self._listeners) if changed else ():
+            listener(changed)
 
     def report(self, status: BackendStatus) -> None:
         """Replace what is known of a backend."""
@@ -87,14 +113,17 @@ class Catalog:
 
 
 def _changed(before: Snapshot, after: Snapshot) -> frozenset[Part]:
+    """What changed in any view; a group that came or went changed the tools."""
     parts: set[Part] = set()
-    if before.everything.tools != after.everything.tools or before.by_group.keys() != after.by_group.keys():
+    if before.by_group.keys() != after.by_group.keys():
         parts.add(Part.TOOLS)
-    if (
-        before.everything.resources != after.everything.resources
-        or before.everything.templates != after.everything.templates
-    ):
-        parts.add(Part.RESOURCES)
-    if before.everything.prompts != after.everything.prompts:
-        parts.add(Part.PROMPTS)
+    views = [(before.everything, after.everything)]
+    views += [(view, after.by_group[group]) for group, view in before.by_group.items() if group in after.by_group]
+    for old, new in views:
+        if old.tools != new.tools:
+            parts.add(Part.TOOLS)
+        if old.resources != new.resources or old.templates != new.templates:
+            parts.add(Part.RESOURCES)
+        if old.prompts != new.prompts:
+            parts.add(Part.PROMPTS)
     return frozenset(parts)

@@ -13,7 +13,9 @@ from bridgehead.config import Settings, load
 def with_logs(settings: Settings, level: str | None, form: str | None) -> Settings:
     """The settings with what the command line says of logs, which goes before the environment and the configuration."""
     said = {key: value for key, value in (("log_level", level), ("log_format", form)) if value is not None}
-    return settings.model_copy(update={"server": settings.server.model_copy(update=said)}) if said else settings
+    server = settings.server.model_copy(update=said)
+    pinned = settings.pinned.union(f"server.{key}" for key in said)
+    return settings.model_copy(update={"server": server, "pinned": pinned})
 
 
 def load_settings(path: Path | None) -> Settings:

@@ -30,11 +30,13 @@ from bridgehead.config.settings import (
     ServerSettings,
     Settings,
 )
+from bridgehead.config.status import ConfigStatus
 
 __all__ = [
     "BUILTIN",
     "BackendSettings",
     "Concealment",
+    "ConfigStatus",
     "GroupMember",
     "GroupSettings",
     "GroupStatus",

@@ -231,6 +231,7 @@ class Settings(_Table):
         source: The file it was read from, or None where there was none.
         warnings: What was ignored or looks wrong, one sentence each.
         origins: Where each value that is not a default came from, by dotted key; ask `origin`.
+        pinned: Dotted keys of `server` that stay as they are at the start, since the command line decides about them.
     """
 
     server: ServerSettings = ServerSettings()
@@ -240,6 +241,7 @@ class Settings(_Table):
     source: Path | None = Field(default=None, exclude=True)
     warnings: tuple[str, ...] = Field(default=(), exclude=True)
     origins: Mapping[str, str] = Field(default_factory=dict[str, str], exclude=True, repr=False)
+    pinned: frozenset[str] = Field(default=frozenset(), exclude=True)
 
     def wants(self, backend: str) -> bool:
         """Whether any tool of `backend` could be visible, so that it is worth starting.

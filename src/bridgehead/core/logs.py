@@ -72,7 +72,8 @@ def configure_logs(level: str, form: LogFormat = "text", conceal: Callable[[str]
         processors=[*stamps, *rendering],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
+        # A cached logger would keep the level that it was first used with.
+        cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
@@ -84,6 +85,12 @@ def configure_logs(level: str, form: LogFormat = "text", conceal: Callable[[str]
     logging.basicConfig(level=max(logging.WARNING, _LEVELS[level]), handlers=[handler])
     # The SDK warns of what is ordinary for a relay: sessions that end, streams that break, lines that are no messages.
     logging.getLogger("mcp").setLevel(logging.ERROR)
+
+
+def set_log_level(level: str) -> None:
+    """Log from another level on, and otherwise as configured."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]))
+    logging.getLogger().setLevel(max(logging.WARNING, _LEVELS[level]))
 
 
 def _add_call(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

@@ -5,7 +5,8 @@
 """
 
 from bridgehead.gate.broadcast import Broadcast
-from bridgehead.gate.order import ORDER, GateParts, build_gate
+from bridgehead.gate.limits import Limits
+from bridgehead.gate.order import ORDER, ConfiguredGate, GateParts, build_gate
 from bridgehead.gate.pipeline import Gate, Next, Stage
 from bridgehead.gate.ports import AuditLog, AuditRecord, Backend, Confirmer, Policy, Shelf
 from bridgehead.gate.redact import redact, redact_text
@@ -18,9 +19,11 @@ __all__ = [
     "AuditRecord",
     "Backend",
     "Broadcast",
+    "ConfiguredGate",
     "Confirmer",
     "Gate",
     "GateParts",
+    "Limits",
     "Next",
     "Policy",
     "Shelf",

@@ -34,10 +34,14 @@ class Failures:
     def __init__(self, clock: Clock, *, stop_at: int, window_s: float) -> None:
         """Stop the `stop_at`-th identical call whose forerunners failed, the last within `window_s`; 0 stops none."""
         self._clock = clock
+        self._streaks: OrderedDict[tuple[str, str], _Streak] = OrderedDict()
+        self.adjust(stop_at=stop_at, window_s=window_s)
+
+    def adjust(self, *, stop_at: int, window_s: float) -> None:
+        """Go by other numbers from now on; what has failed so far is remembered."""
         # At the least one failure has to be seen before its like can be stopped.
         self._allowed = max(1, stop_at - 1) if stop_at > 0 else 0
         self._window_s = window_s
-        self._streaks: OrderedDict[tuple[str, str], _Streak] = OrderedDict()
 
     def admit(self, call: Call) -> None:
         """Let the call through, unless it would fail again.

@@ -29,7 +29,7 @@ class GateParts:
 
     Attributes:
         snapshot: Gives the catalog as it is now.
-        backends: By configured name; read at each call, so backends may come and go.
+        backends: By configured name.
         starting: Names the backends that have never listed anything yet.
         overrides: What single backends say of their own limits.
         conceal: Gives a text without the values of secrets; every error that leaves and every record goes through it.
@@ -48,16 +48,51 @@ class GateParts:
     conceal: Callable[[str], str] = str
 
 
-def build_gate(parts: GateParts) -> Gate:
+class ConfiguredGate(Gate):
+    """A gate whose configuration can change between two calls.
+
+    A call ends under the configuration it began with: it looks its name up and meets the outermost stage without a pause in
+    between, so a catalog that is swapped together with the gate is never seen through the other's. What the stages remember
+    of callers, and the places that running calls hold, outlives a change.
+    """
+
+    def __init__(self, parts: GateParts) -> None:
+        limits = Limits.of(parts.limits, parts.overrides)
+        routed: dict[str, str] = {}
+        self._shelf = parts.shelf
+        self._failures = Failures(
+            parts.clock, stop_at=limits.identical_failures, window_s=limits.identical_failures_window_s
+        )
+        self._rate = Rate(parts.clock, limits.calls_per_minute)
+        self._dispatch = Dispatch(parts.backends, limits)
+        self._audit = Audit(parts.audit, parts.clock, routed, parts.conceal)
+        self._stages: Mapping[type[Stage], Stage] = {
+            Audit: self._audit,
+            Authorise: Authorise(parts.snapshot, parts.policy, routed, parts.starting),
+            Validate: Validate(self._failures),
+            Confirm: Confirm(parts.confirmer),
+        }
+        super().__init__(self._ordered(limits), self._dispatch)
+
+    def change(self, backends: Mapping[str, Backend], limits: Limits) -> None:
+        """Run the calls that come from now on in these backends, under these limits, and tell the log of them if it wants.
+
+        Args:
+            backends: By configured name. One that was there before keeps the places of its running calls.
+            limits: For everyone at once, however much of them is used up.
+        """
+        self._audit.adjust()
+        self._failures.adjust(stop_at=limits.identical_failures, window_s=limits.identical_failures_window_s)
+        self._rate.adjust(limits.calls_per_minute)
+        self._dispatch = self._dispatch.changed(backends, limits)
+        self.swap(self._ordered(limits), self._dispatch)
+
+    def _ordered(self, limits: Limits) -> list[Stage]:
+        limit = Limit(self._rate, self._failures, Overflow(self._shelf, limits))
+        stages = {**self._stages, Limit: limit}
+        return [stages[stage] for stage in ORDER]
+
+
+def build_gate(parts: GateParts) -> ConfiguredGate:
     """The gate over these parts, its stages in `ORDER`."""
-    routed: dict[str, str] = {}
-    limits = Limits.of(parts.limits, parts.overrides)
-    failures = Failures(parts.clock, stop_at=limits.identical_failures, window_s=limits.identical_failures_window_s)
-    stages: dict[type[Stage], Stage] = {
-        Audit: Audit(parts.audit, parts.clock, routed, parts.conceal),
-        Authorise: Authorise(parts.snapshot, parts.policy, routed, parts.starting),
-        Validate: Validate(failures),
-        Limit: Limit(Rate(parts.clock, limits.calls_per_minute), failures, Overflow(parts.shelf, limits)),
-        Confirm: Confirm(parts.confirmer),
-    }
-    return Gate([stages[stage] for stage in ORDER], Dispatch(parts.backends, limits))
+    return ConfiguredGate(parts)

@@ -28,14 +28,18 @@ class Stage(Protocol):
 
 
 class Gate:
-    """The stages around the dispatch, put together once; a call costs one function per stage and nothing for the whole."""
+    """The stages around the dispatch, put together once; a call costs one function per stage and nothing for the whole.
+
+    They can be swapped between two calls. A call goes all its way through those that it met at the outermost.
+    """
 
     def __init__(self, stages: Sequence[Stage], dispatch: Next) -> None:
         """Put `stages` around `dispatch`, the first outermost."""
-        run = dispatch
-        for stage in reversed(stages):
-            run = _around(stage, run)
-        self._run = run
+        self._run = _through(stages, dispatch)
+
+    def swap(self, stages: Sequence[Stage], dispatch: Next) -> None:
+        """Put these in the place of those before, for the calls that come from now on."""
+        self._run = _through(stages, dispatch)
 
     async def run(self, call: Call) -> Outcome:
         """Take the call through every stage.
@@ -44,6 +48,13 @@ class Gate:
             BridgeError: It was refused, or it failed in a way that is not the tool's own.
         """
         return await self._run(call)
+
+
+def _through(stages: Sequence[Stage], dispatch: Next) -> Next:
+    run = dispatch
+    for stage in reversed(stages):
+        run = _around(stage, run)
+    return run
 
 
 def _around(stage: Stage, proceed: Next) -> Next:

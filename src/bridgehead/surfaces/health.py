@@ -1,7 +1,8 @@
 """How the bridge is, and what it offers, for monitors and scripts: `/health`, `/groups`, `/mcp-servers`.
 
 `/health` needs no credential and therefore holds no more than names, states, counts and causes that the bridge itself
-wrote; with a credential it also shows the last lines each backend wrote to standard error. The lists need a credential.
+wrote; with a credential it also shows the last lines each backend wrote to standard error, and how the configuration in force
+relates to its file. The lists need a credential.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Entry, Listing, Snapshot, State
+from bridgehead.config import ConfigStatus
 from bridgehead.core import BridgeError, Kind
 from bridgehead.surfaces.errors import error_body, http_status
 
@@ -26,11 +28,13 @@ _NOTHING = Listing(stale=True)
 _WELL = (State.READY, State.DISABLED)
 
 
-def health_routes(catalog: Catalog, version: str, authorised: Authorised) -> list[Route]:
+def health_routes(
+    catalog: Catalog, version: str, authorised: Authorised, config: Callable[[], ConfigStatus]
+) -> list[Route]:
     """The routes; each answers GET and HEAD with JSON that is not to be cached."""
 
     async def health(request: Request) -> Response:
-        return _json(_health(catalog, version, trusted=_is_authorised(request, authorised)))
+        return _json(_health(catalog, version, config(), trusted=_is_authorised(request, authorised)))
 
     async def groups(request: Request) -> Response:
         authorised(request)
@@ -73,15 +77,15 @@ def _json(content: Any, *, status: int = 200) -> Response:
     return Response(body, status, {"Cache-Control": "no-store"}, media_type="application/json")
 
 
-def _health(catalog: Catalog, version: str, *, trusted: bool) -> dict[str, Any]:
+def _health(catalog: Catalog, version: str, config: ConfigStatus, *, trusted: bool) -> dict[str, Any]:
     snapshot = catalog.snapshot
     tools = snapshot.everything.tools.values()
     own = sum(1 for tool in tools if tool.backend == BUILTIN)
     backends = [_backend(status, snapshot, trusted=trusted) for status in catalog.statuses.values()]
     well = all(status.state in _WELL for status in catalog.statuses.values())
     stale = any(backend["stale"] for backend in backends)
-    return {
-        "status": "ok" if well and not stale else "degraded",
+    shown: dict[str, Any] = {
+        "status": "ok" if well and not stale and config.error is None else "degraded",
         "service": "bridgehead",
         "version": version,
         "tools": {
@@ -97,6 +101,9 @@ def _health(catalog: Catalog, version: str, *, trusted: bool) -> dict[str, Any]:
             "list": backends,
         },
     }
+    if trusted:
+        shown["config"] = config.as_dict()
+    return shown
 
 
 def _backend(status: BackendStatus, snapshot: Snapshot, *, trusted: bool) -> dict[str, Any]:

@@ -121,13 +121,15 @@ class Listener:
     sock: socket.socket
     url: str
 
-    async def serve(self, app: ASGIApp, stop: anyio.Event, *, grace_s: float, calls: InFlightCalls) -> None:
+    async def serve(
+        self, app: ASGIApp, stop: anyio.Event, *, grace_s: Callable[[], float], calls: InFlightCalls
+    ) -> None:
         """Serve `app` until `stop` is set, then stop in order.
 
         Args:
             app: The application.
             stop: Set from outside.
-            grace_s: How long calls in flight may go on after the stop began.
+            grace_s: How long calls in flight may go on after the stop began; asked then.
             calls: Those in flight.
         """
         server = _QuietServer(
@@ -155,10 +157,11 @@ class Listener:
             await stop.wait()
             for accepting in getattr(server, "servers", ()):
                 accepting.close()
-            with anyio.move_on_after(grace_s) as patience:
+            patience_s = grace_s()
+            with anyio.move_on_after(patience_s) as patience:
                 await calls.wait_empty()
             if patience.cancelled_caught:
-                log.warning("calls were still in flight when the grace ran out", grace_s=grace_s)
+                log.warning("calls were still in flight when the grace ran out", grace_s=patience_s)
                 calls.give_up()
             # uvicorn is asked to leave, not cancelled in the middle of an answer.
             server.should_exit = True

@@ -106,6 +106,13 @@ class McpBackend:
         """What is known of it now."""
         return self._with_words(self._main)
 
+    def adjust(self, settings: BackendSettings) -> None:
+        """Go by these settings from now on, as far as they can change while it runs: its times.
+
+        Calls in flight keep the deadlines that they have.
+        """
+        self._settings = settings
+
     async def run_forever(self) -> None:
         """Live until cancelled."""
         self._around.shelf.report(self._status)

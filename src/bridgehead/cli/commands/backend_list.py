@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, cast
 
 from bridgehead.cli.client import BridgeClient
 from bridgehead.cli.options import JsonOption, StateDirOption, UrlOption
-from bridgehead.cli.output import print_json, print_table, print_text
+from bridgehead.cli.output import plain, print_json, print_table, print_text
 from bridgehead.cli.shapes import mapping, mappings
 from bridgehead.cli.state import find_bridge, state_dir_or_default
 
 
 def command(*, url: UrlOption = None, state_dir: StateDirOption = None, json: JsonOption = False) -> None:
-    """Print one line a backend."""
+    """Print one line a backend; that the configuration on disk is not the one in force goes to standard error."""
     client = BridgeClient(find_bridge(url, state_dir_or_default(state_dir), os.environ))
     # /health answers anyone, so whether the credential is good is asked of a list that needs it.
     client.get("/groups")
     health = client.get("/health")
     backends = mappings(mapping(health.get("backends")).get("list"))
+    _warn(mapping(health.get("config")))
     if json:
         print_json(backends)
         return
@@ -57,3 +61,16 @@ def _clock(moment: object) -> str | None:
         return None
     today = here.date() == datetime.now().astimezone().date()
     return f"{here:%H:%M:%S}" if today else f"{here:%Y-%m-%d %H:%M:%S}"
+
+
+def _warn(config: Mapping[str, Any]) -> None:
+    error = mapping(config.get("error"))
+    if error:
+        sys.stderr.write(
+            f"warning: the configuration is not as in {plain(config.get('source'))} since {plain(error.get('since'))}: "
+            f"{plain(error.get('message'))}\n"
+        )
+    keys = config.get("needs_restart")
+    if isinstance(keys, list) and keys:
+        named = ", ".join(plain(key) for key in cast("list[object]", keys))
+        sys.stderr.write(f"warning: these keys take a restart of the bridge: {named}.\n")

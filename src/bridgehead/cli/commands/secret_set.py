@@ -45,7 +45,10 @@ def command(  # noqa: PLR0913  one parameter an option
         return
     print_text(f"{name} is kept in {KEPT_IN[store.kind]}.")
     if used_by:
-        print_text(f"{', '.join(used_by)} will have it when started next; a running bridge has to be started again.")
+        print_text(
+            f"{', '.join(used_by)} will have it when started next;"
+            " a bridge that runs reads it once its configuration file is saved again, or on SIGHUP."
+        )
     else:
         print_text(f"No backend uses it yet: write ${{secret:{name}}} where the value belongs in the configuration.")
 

@@ -31,12 +31,10 @@ def command(  # noqa: PLR0913  one parameter an option
         Forbidden: The address can be reached from other machines, whose callers nothing here could tell apart yet.
     """
     settings = with_logs(load_settings(config), log_level, log_format)
-    server = settings.server
-    listen_on = server.host if host is None else host
+    listen_on = settings.server.host if host is None else host
     if not is_loopback(listen_on):
         raise Forbidden(
             f"Listening on {listen_on} would let other machines in, and there is no authentication for remote callers.",
             hint="listen on 127.0.0.1, and reach the bridge from elsewhere through a tunnel that ends on this machine.",
         )
-    listen_port = server.port if port is None else port
-    raise typer.Exit(app.serve(settings, state_dir_or_default(state_dir), listen_on, listen_port))
+    raise typer.Exit(app.serve(settings, state_dir_or_default(state_dir), host=host, port=port))

@@ -46,6 +46,10 @@ class Audit:
         self._clock = clock
         self._routed = routed
         self._conceal = conceal
+        self.adjust()
+
+    def adjust(self) -> None:
+        """Go by the level of the log as it is now."""
         # Asked once: even a line that is not wanted would cost each call more than all else here.
         self._tells = _log.is_enabled_for(logging.DEBUG)
 

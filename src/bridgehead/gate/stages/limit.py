@@ -27,9 +27,13 @@ class Rate:
     def __init__(self, clock: Clock, per_minute: float) -> None:
         """Start with every bucket full; 0 sets no limit."""
         self._clock = clock
+        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
+        self.adjust(per_minute)
+
+    def adjust(self, per_minute: float) -> None:
+        """Fill the buckets at another rate from now on; what was used up stays used up."""
         self._burst = max(1.0, per_minute)
         self._per_s = per_minute / 60
-        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
 
     def take(self, call: Call) -> None:
         """Use up one call.

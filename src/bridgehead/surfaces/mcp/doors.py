@@ -12,6 +12,10 @@ class Doors:
 
     def __init__(self, *, hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
         """Allow the loopback names always, and these hosts (with any port unless they name one) and origins besides."""
+        self.change(hosts=hosts, origins=origins)
+
+    def change(self, *, hosts: tuple[str, ...], origins: tuple[str, ...]) -> None:
+        """Allow these from now on, in place of those before."""
         self._hosts = frozenset(host.lower() for host in (*_LOOPBACK, *hosts))
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 

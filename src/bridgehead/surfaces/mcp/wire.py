@@ -11,14 +11,11 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
-import anyio
 import mcp_types as types
 import orjson
 import structlog
-from mcp.server.connection import Connection
 from mcp.shared.inbound import InboundModernRoute, classify_inbound_request, find_duplicated_routing_header
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
@@ -29,12 +26,13 @@ from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.core.json import has_long_numbers, nested_deeper_than
 from bridgehead.surfaces.mcp.calls import Inside
 from bridgehead.surfaces.mcp.doors import Doors
-from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS, FullSurface
+from bridgehead.surfaces.mcp.endpoints import Endpoint, Endpoints
+from bridgehead.surfaces.mcp.full import CALLER_KEY, RELAYED_METHODS
 from bridgehead.surfaces.mcp.lane import Arrived, FastLane
 from bridgehead.surfaces.mcp.lists import LIST_METHODS
 from bridgehead.surfaces.mcp.ports import Authenticator
-from bridgehead.surfaces.mcp.sdk import has_session, session_of
-from bridgehead.surfaces.mcp.transport import BODY_KEY, MESSAGE_KEY, AdaptiveSessions, AdaptiveTransport
+from bridgehead.surfaces.mcp.sdk import has_session
+from bridgehead.surfaces.mcp.transport import BODY_KEY, MESSAGE_KEY, AdaptiveSessions
 
 log = structlog.get_logger(__name__)
 
@@ -71,40 +69,20 @@ class McpEndpoints:
         self._authenticator = authenticator
         self._doors = doors
         self._max_body_bytes = max_body_bytes
-        self._surfaces: dict[str | None, FullSurface] = {}
-        self._managers: dict[str | None, AdaptiveSessions] = {}
         self._epoch = authenticator.epoch
         self._recognised: dict[tuple[bytes, bytes, bytes, str | None], Caller] = {}
-        self._lanes: dict[str | None, FastLane] = {}
-        enabled = [group.name for group in inside.catalog.snapshot.groups if group.enabled]
-        for group in (None, *enabled):
-            surface = FullSurface(inside, group)
-            self._surfaces[group] = surface
-            manager = self._managers[group] = AdaptiveSessions(surface.server, max_request_body_size=max_body_bytes + 1)
-            if fast_lane:
-                lane = self._lanes[group] = FastLane(surface.calls, surface.view)
-                surface.on_initialized = partial(_open_lane, lane, manager)
+        self._endpoints = Endpoints(inside, fast_lane=fast_lane)
+
+    def adjust(self, *, max_body_bytes: int) -> None:
+        """Take bodies of that size from now on, and ask the doors again about everyone: they may have changed."""
+        self._max_body_bytes = max_body_bytes
+        self._recognised.clear()
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Serve sessions for as long as the context lasts, then end them."""
-        async with anyio.create_task_group() as tasks:
-            for group, manager in self._managers.items():
-                ready = anyio.Event()
-                tasks.start_soon(self._keep, manager, ready)
-                await ready.wait()
-                await tasks.start(self._surfaces[group].announcements.run)
-            try:
-                yield
-            finally:
-                for surface in self._surfaces.values():
-                    surface.end_streams()
-                tasks.cancel_scope.cancel()
-
-    async def _keep(self, manager: AdaptiveSessions, ready: anyio.Event) -> None:
-        async with manager.run():
-            ready.set()
-            await anyio.sleep_forever()
+        async with self._endpoints.running():
+            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -132,17 +110,22 @@ class McpEndpoints:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = scope[CALLER_KEY] = self._let_in(scope)
         group: str | None = scope.get("path_params", {}).get("group")
-        surface = self._surfaces.get(group)
-        if surface is None:
+        endpoint = self._endpoints.get(group)
+        if endpoint is None:
             raise _refusal_of(
                 GroupNotFound(f"No group {group!r} is switched on.", hint="GET /groups lists them."), status=404
             )
-        manager = self._managers[group]
+        if not endpoint.is_ready:
+            await endpoint.wait_ready()
         method: str = scope["method"]
         if method == "POST":
-            await self._post(group, caller, (scope, receive, send))
+            endpoint.enter()
+            try:
+                await self._post(endpoint, caller, (scope, receive, send))
+            finally:
+                endpoint.exit()
         elif method in ("GET", "DELETE") and "mcp-session-id" in _headers(scope):
-            await manager.handle_request(scope, receive, send)
+            await endpoint.sessions.handle_request(scope, receive, send)
         else:
             # Without a session there is nothing to stream or to end; clients that try a GET first go on with POST.
             raise Refused(
@@ -152,7 +135,7 @@ class McpEndpoints:
                 headers=((b"allow", b"POST"),),
             )
 
-    async def _post(self, group: str | None, caller: Caller, connection: tuple[Scope, Receive, Send]) -> None:
+    async def _post(self, endpoint: Endpoint, caller: Caller, connection: tuple[Scope, Receive, Send]) -> None:
         scope, receive, send = connection
         raw = dict[bytes, bytes](scope["headers"])
         content_type = raw.get(b"content-type", b"")
@@ -160,7 +143,7 @@ class McpEndpoints:
             raise Refused(415, types.INVALID_REQUEST, "The Content-Type has to be application/json.")
         body, trailing = await self._read(raw, receive)
         message = scope[MESSAGE_KEY] = _parse(body)
-        manager, lane = self._managers[group], self._lanes.get(group)
+        manager, lane = endpoint.sessions, endpoint.lane
         # A header that came twice is for the SDK to judge.
         if lane is not None and trailing is None and len(raw) == len(scope["headers"]):
             if message.get("method") == "tools/call" and "id" in message:
@@ -171,7 +154,7 @@ class McpEndpoints:
         headers = _headers(scope)
         if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers, scope):
             era = Era.LEGACY if _is_legacy(headers) else Era.MODERN
-            result = self._surfaces[group].lists.result_bytes(message["method"], era)
+            result = endpoint.surface.lists.result_bytes(message["method"], era)
             answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (orjson.dumps(message["id"]), result)
             extra = ((b"mcp-session-id", headers["mcp-session-id"].encode()),) if era is Era.LEGACY else ()
             await _send_json(send, 200, answer, extra)
@@ -359,13 +342,6 @@ async def _was_noted(lane: FastLane, message: Mapping[str, Any], session_id: byt
         return False
     await _send_json(send, 202, b"", ((b"mcp-session-id", session_id),))
     return True
-
-
-def _open_lane(lane: FastLane, manager: AdaptiveSessions, connection: Connection) -> None:
-    """Let a session that has been initialized use the lane."""
-    transport = session_of(manager, connection.session_id or "")
-    if isinstance(transport, AdaptiveTransport):
-        lane.add(connection, transport)
 
 
 def _check_session(manager: AdaptiveSessions, message: Mapping[str, Any], headers: Mapping[str, str]) -> None:
