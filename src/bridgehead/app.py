@@ -23,11 +23,14 @@ from starlette.requests import Request
 from bridgehead import __version__
 from bridgehead.backends.builtin import BuiltinBackend
 from bridgehead.backends.mcp import DEPTH_VARIABLE, McpBackend, SharedPool, Surroundings
-from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, Rules, State
+from bridgehead.catalog import BUILTIN, BackendStatus, Catalog, DiscreetCatalog, Rules, State, discreet
 from bridgehead.config import (
     BackendSettings,
+    Concealment,
     LaunchInvalid,
     ResolvedBackend,
+    SecretReader,
+    Secrets,
     Settings,
     StdioLaunch,
     resolve,
@@ -38,7 +41,7 @@ from bridgehead.core.logs import configure_logs
 from bridgehead.gate import AllowAll, Backend, Gate, GateParts, build_gate
 from bridgehead.guidance import instructions
 from bridgehead.identity import LOCAL_OWNER, Authenticator, OwnerPolicy, ensure_local_token
-from bridgehead.store import SqlAuditLog, SqlListingStore, SqlShelf, claim, open_engine
+from bridgehead.store import OnDemand, SqlAuditLog, SqlListingStore, SqlShelf, claim, open_engine, open_store
 from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
 from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
@@ -51,6 +54,10 @@ _DATABASE = "bridgehead.db"
 _KEY_FILE = "request-state.key"
 _KEY_BYTES = 32
 _ADDRESS_FILE = "address"
+_KEYRING_S = 3.0
+"""How long a start waits for the keyring."""
+_PERSON_S = 30.0
+"""How long a command waits for it, since it may ask a person to unlock it."""
 
 
 class CountingGate:
@@ -105,6 +112,19 @@ class Bridge:
 
 
 @dataclass(frozen=True, slots=True)
+class Vault:
+    """Where a bridge's secrets are.
+
+    Attributes:
+        state_dir: The state directory that the store belongs to.
+        conceal: Learns each value that is read from it; whoever writes anything for the bridge takes them out with it.
+    """
+
+    state_dir: Path
+    conceal: Concealment
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     """What trying one backend showed.
 
@@ -125,14 +145,42 @@ class Probe:
     stderr: tuple[str, ...] = field(default=())
 
 
+def open_secrets(settings: Settings, state_dir: Path) -> Secrets:
+    """The store of secrets that this configuration and state directory have. Blocks while a person unlocks the keyring.
+
+    Raises:
+        SecretsUnusable: It cannot be opened.
+    """
+    return open_store(settings.server.secret_store, state_dir, patience_s=_PERSON_S)
+
+
+def secret_reader(settings: Settings, state_dir: Path) -> SecretReader:
+    """The same store for reading, opened with the first secret; its values are read anew each time."""
+    return OnDemand(settings.server.secret_store, state_dir, patience_s=_KEYRING_S)
+
+
 @asynccontextmanager
 async def running(
-    settings: Settings, state_dir: Path, environ: Mapping[str, str], *, own_url: str | None = None
+    settings: Settings,
+    state_dir: Path,
+    environ: Mapping[str, str],
+    *,
+    own_url: str | None = None,
+    vault: Vault | None = None,
 ) -> AsyncGenerator[Bridge]:
     """A bridge with its backends coming up behind it, for as long as the context lasts.
 
     On leaving, every backend and all that it started has ended, and the audit log is written.
+
+    Args:
+        settings: The configuration.
+        state_dir: Where its state is kept.
+        environ: What placeholders and children get variables from.
+        own_url: Where it listens, so that it never becomes a backend of itself.
+        vault: Where its secrets are; None: in `state_dir`, and nobody else has to keep them out of anything.
     """
+    vault = vault or Vault(state_dir, Concealment())
+    conceal = vault.conceal
     clock = SystemClock()
     await anyio.Path(state_dir).mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = open_engine(state_dir / _DATABASE)
@@ -140,8 +188,13 @@ async def running(
     shelf = SqlShelf(engine, clock)
     catalog = Catalog(_rules(settings))
     pool = SharedPool()
-    around = Surroundings(catalog, SqlListingStore(engine), pool, clock, environ)
-    backends = _backends(settings, around, own_url)
+    around = Surroundings(DiscreetCatalog(catalog, conceal), SqlListingStore(engine), pool, clock, environ)
+    # In a thread, since a keyring may take its time.
+    launches = await anyio.to_thread.run_sync(_launches, settings, environ, secret_reader(settings, vault.state_dir))
+    for launch in launches.values():
+        if isinstance(launch, ResolvedBackend):
+            conceal.learn(launch.secrets)
+    backends = _backends(settings, launches, around, own_url)
     builtin = BuiltinBackend(lambda: catalog.snapshot, lambda: catalog.statuses, shelf)
     catalog.publish(BUILTIN, builtin.listing())
     callable_backends: dict[str, Backend] = {BUILTIN: builtin, **backends}
@@ -158,6 +211,7 @@ async def running(
                 limits=settings.limits,
                 starting=lambda: _never_listed(catalog),
                 overrides=settings.backends,
+                conceal=conceal,
             )
         )
     )
@@ -196,7 +250,26 @@ def _rules(settings: Settings) -> Rules:
     )
 
 
-def _backends(settings: Settings, around: Surroundings, own_url: str | None) -> dict[str, McpBackend]:
+def _launches(
+    settings: Settings, environ: Mapping[str, str], secrets: SecretReader
+) -> dict[str, ResolvedBackend | LaunchInvalid]:
+    """How each backend that is wanted is launched, or why it cannot be. Blocks while secrets are read."""
+    launches: dict[str, ResolvedBackend | LaunchInvalid] = {}
+    for name, backend in settings.backends.items():
+        if backend.enabled and settings.wants(name):
+            try:
+                launches[name] = resolve(backend, environ, secrets)
+            except LaunchInvalid as error:
+                launches[name] = error
+    return launches
+
+
+def _backends(
+    settings: Settings,
+    launches: Mapping[str, ResolvedBackend | LaunchInvalid],
+    around: Surroundings,
+    own_url: str | None,
+) -> dict[str, McpBackend]:
     """The backends that can be started; the others are reported with the reason."""
     backends: dict[str, McpBackend] = {}
     for name, backend in settings.backends.items():
@@ -208,7 +281,9 @@ def _backends(settings: Settings, around: Surroundings, own_url: str | None) -> 
             cause = "None of its tools can be seen: no group that names it is on, and tools in no group are hidden."
         else:
             try:
-                launch = resolve(backend, around.environ)
+                launch = launches[name]
+                if isinstance(launch, LaunchInvalid):
+                    raise launch
                 _refuse_itself(name, launch, own_url, around.environ)
             except LaunchInvalid as error:
                 cause, state = error.sentence(), State.BROKEN
@@ -243,7 +318,7 @@ def _refuse_itself(name: str, resolved: ResolvedBackend, own_url: str | None, en
 
 def _fingerprint(resolved: ResolvedBackend) -> str:
     """What identifies how a backend is launched, without the values of secrets."""
-    launch = resolved.launch
+    launch = resolved.written
     if isinstance(launch, StdioLaunch):
         parts = ["stdio", launch.command, *launch.args, str(launch.cwd), *sorted(launch.env)]
     else:
@@ -283,15 +358,24 @@ def serve(settings: Settings, state_dir: Path, host: str, port: int) -> int:
             f"Listening on {host} would let other machines in, and they cannot be authenticated yet.",
             hint="use 127.0.0.1, and a tunnel that ends on this machine.",
         )
-    configure_logs(settings.server.log_level)
+    vault = Vault(state_dir, Concealment())
+    configure_logs(settings.server.log_level, vault.conceal)
     listener = listen(host, port)
     authenticator = Authenticator(ensure_local_token(state_dir))
     with claim(state_dir):
-        return run_until_signalled(lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop))
+        return run_until_signalled(
+            lambda stop: serve_on(listener, settings, state_dir, authenticator, stop=stop, vault=vault)
+        )
 
 
-async def serve_on(
-    listener: Listener, settings: Settings, state_dir: Path, authenticator: KnowsCallers, *, stop: anyio.Event
+async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there before it runs
+    listener: Listener,
+    settings: Settings,
+    state_dir: Path,
+    authenticator: KnowsCallers,
+    *,
+    stop: anyio.Event,
+    vault: Vault | None = None,
 ) -> None:
     """Serve on a socket that listens already, until `stop` is set, letting in whom `authenticator` knows."""
     server = settings.server
@@ -304,7 +388,7 @@ async def serve_on(
         )
 
     address = state_dir / _ADDRESS_FILE
-    async with running(settings, state_dir, os.environ, own_url=listener.url) as bridge:
+    async with running(settings, state_dir, os.environ, own_url=listener.url, vault=vault) as bridge:
         endpoints = McpEndpoints(bridge.inside, authenticator, doors, max_body_bytes=server.max_body_bytes)
         front = Front(endpoints, health_routes(bridge.catalog, __version__, authorised), doors)
         # Renamed into place, so that nobody reads half an address.
@@ -321,10 +405,12 @@ async def serve_on(
 
 def serve_stdio(settings: Settings, state_dir: Path) -> int:
     """Serve the one client on standard input and output until it closes its end; the exit code."""
-    configure_logs(settings.server.log_level)
+    vault = Vault(state_dir, Concealment())
+    configure_logs(settings.server.log_level, vault.conceal)
 
     async def main(stop: anyio.Event) -> None:
-        async with running(settings, state_dir, os.environ) as bridge, anyio.create_task_group() as tasks:
+        bridge_runs = running(settings, state_dir, os.environ, vault=vault)
+        async with bridge_runs as bridge, anyio.create_task_group() as tasks:
 
             async def leave() -> None:
                 await stop.wait()
@@ -346,22 +432,24 @@ def probe(settings: Settings, state_dir: Path, name: str) -> Probe:
     if name not in settings.backends:
         known = ", ".join(settings.backends) or "none"
         raise BackendNotFound(f"No backend {name!r} is configured.", hint=f"configured are: {known}.")
-    configure_logs("error")
-    return anyio.run(_probe, settings, state_dir, name, backend_options={"use_uvloop": os.name != "nt"})
+    vault = Vault(state_dir, Concealment())
+    configure_logs("error", vault.conceal)
+    return anyio.run(_probe, settings, name, vault, backend_options={"use_uvloop": os.name != "nt"})
 
 
-async def _probe(settings: Settings, state_dir: Path, name: str) -> Probe:
+async def _probe(settings: Settings, name: str, vault: Vault) -> Probe:
     backend: BackendSettings = settings.backends[name]
     # Groups are left out, so that a backend can be tried whatever is switched on.
     server = settings.server.model_copy(update={"ungrouped": "show"})
     alone = settings.model_copy(update={"backends": {name: backend}, "groups": {}, "server": server})
     clock: Clock = SystemClock()
     began = clock.monotonic()
-    async with running(alone, state_dir / "probe", os.environ) as bridge:
+    async with running(alone, vault.state_dir / "probe", os.environ, vault=vault) as bridge:
         with anyio.move_on_after(backend.start_timeout_s + 5):
             while bridge.catalog.statuses[name].state is State.STARTING:  # noqa: ASYNC110 – statuses are not announced
                 await anyio.sleep(0.02)
         status = bridge.backends[name].status if name in bridge.backends else bridge.catalog.statuses[name]
+        status = discreet(status, vault.conceal)
         listing = bridge.catalog.snapshot.listings.get(name)
         return Probe(
             name=name,

@@ -13,9 +13,12 @@ from bridgehead.config import (
     LaunchInvalid,
     MissingPlaceholder,
     Secret,
+    SecretReader,
+    SecretsUnusable,
     StdioLaunch,
     load,
     resolve,
+    secrets_of,
 )
 from bridgehead.config.placeholders import escape
 from bridgehead.core.errors import ConfigInvalid
@@ -171,3 +174,137 @@ def test_a_working_directory_starts_at_the_file_or_at_home(tmp_path: Path, cwd: 
 
 def test_without_a_working_directory_a_program_starts_where_the_bridge_was_started() -> None:
     assert program().cwd is None
+
+
+# Secrets
+
+
+class Kept:
+    """A store of secrets that is a dictionary, and counts what it is asked."""
+
+    def __init__(self, **values: str) -> None:
+        self.values = values
+        self.asked: list[str] = []
+
+    def read(self, name: str) -> str | None:
+        self.asked.append(name)
+        return self.values.get(name)
+
+
+class Locked:
+    def read(self, name: str) -> str | None:
+        raise SecretsUnusable(f"The keyring did not answer for {name}.", hint="unlock it.")
+
+
+def backend(**fields: Any) -> BackendSettings:
+    return BackendSettings.model_validate({"name": "a"} | ({} if "url" in fields else {"command": "x"}) | fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("${secret:A}", "one"),
+        ("<${secret:A}-${secret:A}>", "<one-one>"),
+        ("${secret:A-b.c_1}", "two"),
+        ("${secret:A:-other}", "one"),
+        ("${secret:B:-other}", "other"),
+        ("${secret:B:-}", ""),
+        ("$${secret:A}", "${secret:A}"),
+        ("${secret:TRICK}", "${secret:A}"),
+        ("${A}", "of the environment"),
+    ],
+)
+def test_a_secret_is_filled_in(text: str, filled: str) -> None:
+    store = Kept(**{"A": "one", "A-b.c_1": "two", "TRICK": "${secret:A}"})
+
+    launch = resolve(backend(args=[text]), {"A": "of the environment"}, store).launch
+
+    assert isinstance(launch, StdioLaunch)
+    assert launch.args == (filled,)
+
+
+def test_a_secret_works_wherever_a_placeholder_does(tmp_path: Path) -> None:
+    store = Kept(X="v", DIR=str(tmp_path))
+
+    program = backend(command="${secret:X}", args=["${secret:X}"], env={"K": "${secret:X}"}, cwd="${secret:DIR}/sub")
+    server = backend(url="https://${secret:X}/", headers={"K": "Bearer ${secret:X}"})
+
+    assert resolve(program, {}, store).launch == StdioLaunch("v", ("v",), {"K": Secret("v")}, tmp_path / "sub")
+    assert resolve(server, {}, store).launch == HttpLaunch("https://v/", {"K": Secret("Bearer v")})
+    assert secrets_of(program) == ("X", "DIR")
+    assert secrets_of(server) == ("X",)
+
+
+def test_a_secret_is_read_once_for_a_backend_and_anew_for_the_next() -> None:
+    store = Kept(X="v")
+
+    for _ in range(2):
+        resolve(backend(args=["${secret:X}", "${secret:X}", "$${secret:Y}"], env={"K": "${secret:X}"}), {}, store)
+
+    assert store.asked == ["X", "X"]
+
+
+def test_what_may_be_shown_of_a_launch_has_the_placeholders_of_secrets_in_it() -> None:
+    resolved = resolve(
+        backend(command="${secret:X}", args=["-k=${secret:X}", "${E}", "${secret:N:-d}"]), {"E": "e"}, Kept(X="hunter2")
+    )
+
+    assert resolved.written == StdioLaunch("${secret:X}", ("-k=${secret:X}", "e", "${secret:N}"))
+    assert resolved.secrets == (Secret("hunter2"),)
+    assert "hunter2" not in repr(resolved)
+
+
+def test_a_missing_secret_is_named_with_its_field_and_the_command_that_sets_it() -> None:
+    with pytest.raises(MissingPlaceholder) as caught:
+        resolve(backend(url="https://x", headers={"Authorization": "Bearer ${secret:GH}"}), {}, Kept())
+
+    assert caught.value.message == "The secret GH (in backends.a.headers.Authorization) is not set."
+    assert caught.value.hint == "run `bridgehead secret set GH`."
+    assert caught.value.details == {
+        "missing": [],
+        "missing_secrets": [{"secret": "GH", "field": "backends.a.headers.Authorization"}],
+    }
+
+
+def test_missing_variables_and_secrets_are_named_together() -> None:
+    with pytest.raises(MissingPlaceholder) as caught:
+        resolve(backend(args=["${V}", "${secret:S}", "${secret:T}", "${secret:S}"]), {}, Kept())
+
+    assert caught.value.message == (
+        "V (in backends.a.args[0]) and the secret S (in backends.a.args[1]) and the secret T (in backends.a.args[2])"
+        " and the secret S (in backends.a.args[3]) are not set."
+    )
+    assert caught.value.hint == (
+        "set V in the environment of the bridge, or give a default as in `${V:-…}`,"
+        " and run `bridgehead secret set S` and `bridgehead secret set T`."
+    )
+
+
+@pytest.mark.parametrize("text", ["${secret:A}", "${secret:A:-default}"])
+def test_a_store_that_cannot_be_read_is_neither_a_missing_secret_nor_a_default(text: str) -> None:
+    with pytest.raises(LaunchInvalid) as caught:
+        resolve(backend(env={"K": text}), {}, Locked())
+
+    assert not isinstance(caught.value, MissingPlaceholder)
+    assert caught.value.message == "backends.a.env.K needs the secret A. The keyring did not answer for A."
+    assert caught.value.hint == "unlock it."
+    assert caught.value.details["field"] == "backends.a.env.K"
+
+
+@pytest.mark.parametrize("text", ["${secret:}", "${secret:a b}", "${secret:a/b}", "${secret:é}", "${Secret:A}"])
+def test_what_only_looks_like_a_secret_is_refused(text: str) -> None:
+    with pytest.raises(LaunchInvalid, match="looks like a placeholder and is none") as caught:
+        resolve(backend(args=[text]), {}, Kept())
+
+    assert "`${secret:NAME}`" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("store", [Kept(C="hunter2\n"), Kept(C="ftp://hunter2")])
+def test_an_error_about_what_a_secret_holds_does_not_hold_it(store: SecretReader) -> None:
+    with pytest.raises(LaunchInvalid) as caught:
+        resolve(backend(url="${secret:C}"), {}, store)
+    assert "hunter2" not in repr(caught.value) + str(caught.value.as_dict())
+
+    with pytest.raises(LaunchInvalid) as caught:
+        resolve(backend(url="https://x", headers={"K": "${secret:C}\r"}), {}, store)
+    assert "hunter2" not in repr(caught.value) + str(caught.value.as_dict())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bridgehead.config import Missing, Report, Settings, check, load, show
+from bridgehead.config import Missing, MissingSecret, Report, Settings, check, load, show
 
 TEXT = """
 [server]
@@ -105,3 +105,26 @@ def test_secrets_are_masked_in_it_credentials_in_a_url_too(settings: Settings) -
 
     assert fine["headers"] == {"Authorization": "***"}
     assert fine["url"] == "https://***@example.com/mcp?key=***&empty="
+
+
+class Kept:
+    def read(self, name: str) -> str | None:
+        return {"PROGRAM": "hunter2-program", "FOLDER": "hunter2-folder"}.get(name)
+
+
+def test_missing_secrets_are_reported_apart_and_what_is_kept_is_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "bridgehead.toml"
+    file.write_text(
+        '[backends.a]\ncommand = "sh"\nenv = { K = "${secret:NOBODY}" }\n'
+        '[backends.b]\ncommand = "${secret:PROGRAM}"\ncwd = "${secret:FOLDER}"\n'
+    )
+    settings = load(file, {})
+
+    report = check(settings, {}, Kept())
+
+    assert report.missing_secrets == {"a": (MissingSecret("NOBODY", "backends.a.env.K"),)}
+    assert not report.missing
+    assert not report.ok
+    assert any("there is no program `${secret:PROGRAM}`" in warning for warning in report.warnings)
+    assert any(f"there is no directory {tmp_path}/${{secret:FOLDER}}" in warning for warning in report.warnings)
+    assert "hunter2" not in repr(report) + json.dumps(show(settings))

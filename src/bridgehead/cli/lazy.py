@@ -22,6 +22,7 @@ GROUPS = {
     "backend": "Look at the backends, and try one.",
     "tools": "List, show and call tools of a running bridge.",
     "groups": "Look at the tool groups of a running bridge.",
+    "secret": "Keep secrets out of the configuration.",
     "config": "Check and show the configuration.",
 }
 
@@ -34,6 +35,9 @@ COMMANDS = {
     "tools show": "One tool: what it does, and its parameters.",
     "tools call": "Call a tool and print its result.",
     "groups list": "The groups, on and off, and how many tools each holds.",
+    "secret set": "Keep a secret, which `${secret:NAME}` stands for in the configuration.",
+    "secret list": "The secrets, and which backends use them; never a value.",
+    "secret remove": "Forget a secret.",
     "config check": "Say whether the configuration can be used.",
     "config show": "The settings in force, and where each comes from.",
 }

@@ -14,9 +14,11 @@ from bridgehead.config.placeholders import (
     ResolvedBackend,
     StdioLaunch,
     resolve,
+    secrets_of,
 )
+from bridgehead.config.ports import NoSecrets, SecretInvalid, SecretNotFound, SecretReader, Secrets, SecretsUnusable
 from bridgehead.config.problems import Problem
-from bridgehead.config.render import GroupStatus, Missing, Report, check, show
+from bridgehead.config.render import GroupStatus, Missing, MissingSecret, Report, check, show
 from bridgehead.config.secrets import Secret
 from bridgehead.config.settings import (
     BUILTIN,
@@ -40,10 +42,17 @@ __all__ = [
     "LimitSettings",
     "Missing",
     "MissingPlaceholder",
+    "MissingSecret",
+    "NoSecrets",
     "Problem",
     "Report",
     "ResolvedBackend",
     "Secret",
+    "SecretInvalid",
+    "SecretNotFound",
+    "SecretReader",
+    "Secrets",
+    "SecretsUnusable",
     "ServerSettings",
     "Settings",
     "StdioLaunch",
@@ -52,5 +61,6 @@ __all__ = [
     "load",
     "resolve",
     "search_order",
+    "secrets_of",
     "show",
 ]

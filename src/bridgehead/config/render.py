@@ -16,7 +16,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from bridgehead.config.environment import group_variable
-from bridgehead.config.placeholders import LaunchInvalid, MissingPlaceholder, StdioLaunch, resolve
+from bridgehead.config.placeholders import (
+    LaunchInvalid,
+    MissingPlaceholder,
+    ResolvedBackend,
+    StdioLaunch,
+    resolve,
+)
+from bridgehead.config.ports import NoSecrets, SecretReader
 from bridgehead.config.problems import Problem, dotted
 from bridgehead.config.secrets import MASK
 from bridgehead.config.settings import BackendSettings, Settings
@@ -31,6 +38,14 @@ class Missing:
     """A variable that has to be set before its backend can start."""
 
     variable: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class MissingSecret:
+    """A secret that has to be kept before its backend can start."""
+
+    secret: str
     field: str
 
 
@@ -57,8 +72,9 @@ class Report:
     """What `check` found.
 
     Attributes:
-        problems: What keeps a backend from starting, besides missing variables.
+        problems: What keeps a backend from starting, besides missing variables and secrets.
         missing: Variables that are not set, by backend; each keeps its backend from starting and no other.
+        missing_secrets: Secrets that are not kept, likewise.
     """
 
     source: Path | None
@@ -66,33 +82,43 @@ class Report:
     warnings: tuple[str, ...] = ()
     missing: Mapping[str, tuple[Missing, ...]] = field(default_factory=dict[str, tuple[Missing, ...]])
     groups: tuple[GroupStatus, ...] = ()
+    missing_secrets: Mapping[str, tuple[MissingSecret, ...]] = field(
+        default_factory=dict[str, tuple[MissingSecret, ...]]
+    )
 
     @property
     def ok(self) -> bool:
         """Whether every backend that is enabled could be started."""
-        return not self.problems and not self.missing
+        return not self.problems and not self.missing and not self.missing_secrets
 
 
-def check(settings: Settings, environ: Mapping[str, str]) -> Report:
-    """Look for what would go wrong at the start; backends that would not be started are left out."""
+def check(settings: Settings, environ: Mapping[str, str], secrets: SecretReader | None = None) -> Report:
+    """Look for what would go wrong at the start; backends that would not be started are left out.
+
+    `secrets` is asked where a placeholder names one; without it, no secret is set.
+    """
+    store = secrets or NoSecrets()
     problems: list[Problem] = []
     warnings: list[str] = list(settings.warnings)
     missing: dict[str, tuple[Missing, ...]] = {}
+    missing_secrets: dict[str, tuple[MissingSecret, ...]] = {}
     for name, backend in settings.backends.items():
         if not backend.enabled or not settings.wants(name):
             continue
         try:
-            launch = resolve(backend, environ).launch
+            resolved = resolve(backend, environ, store)
         except MissingPlaceholder as error:
-            missing[name] = tuple(Missing(**entry) for entry in error.details["missing"])
+            if error.details["missing"]:
+                missing[name] = tuple(Missing(**entry) for entry in error.details["missing"])
+            if error.details["missing_secrets"]:
+                missing_secrets[name] = tuple(MissingSecret(**entry) for entry in error.details["missing_secrets"])
         except LaunchInvalid as error:
             key = str(error.details["field"])
             where = settings.origin(dotted("backends", name))
             problems.append(Problem(where, key, error.message.removeprefix(f"{key} ")))
         else:
-            if isinstance(launch, StdioLaunch):
-                warnings += _program_doubts(dotted("backends", name), launch, environ)
-    return Report(settings.source, tuple(problems), tuple(warnings), missing, _groups(settings))
+            warnings += _program_doubts(dotted("backends", name), resolved, environ)
+    return Report(settings.source, tuple(problems), tuple(warnings), missing, _groups(settings), missing_secrets)
 
 
 def show(settings: Settings) -> dict[str, Any]:
@@ -151,14 +177,18 @@ def _groups(settings: Settings) -> tuple[GroupStatus, ...]:
     )
 
 
-def _program_doubts(key: str, launch: StdioLaunch, environ: Mapping[str, str]) -> Iterator[str]:
+def _program_doubts(key: str, resolved: ResolvedBackend, environ: Mapping[str, str]) -> Iterator[str]:
+    """What is looked for is the launch; what is shown is the launch as written, without the values of secrets."""
+    launch, written = resolved.launch, resolved.written
+    if not isinstance(launch, StdioLaunch) or not isinstance(written, StdioLaunch):
+        return
     if launch.cwd is not None and not launch.cwd.is_dir():
-        yield f"{key}.cwd: there is no directory {launch.cwd}, so it cannot start: create it, or correct the path."
+        yield f"{key}.cwd: there is no directory {written.cwd}, so it cannot start: create it, or correct the path."
     program = launch.command
     if os.sep in program:
         program = str((launch.cwd or Path.cwd()) / program)
     if shutil.which(program, path=environ.get("PATH", os.defpath)) is None:
         yield (
-            f"{key}.command: there is no program `{launch.command}` on the PATH, so it cannot start: "
+            f"{key}.command: there is no program `{written.command}` on the PATH, so it cannot start: "
             "install it, or correct the command."
         )

@@ -66,6 +66,7 @@ class ServerSettings(_Table):
         allowed_hosts: Host names accepted besides the loopback ones.
         allowed_origins: Browser origins that may call.
         ungrouped: Whether tools that are in no group are visible.
+        secret_store: Where secrets are kept; `auto` is where they were first kept, the system's keyring where it can be used.
     """
 
     host: Text = "127.0.0.1"
@@ -76,6 +77,7 @@ class ServerSettings(_Table):
     shutdown_grace_s: Grace = 10.0
     ungrouped: Literal["show", "hide"] = "show"
     log_level: LogLevel = "info"
+    secret_store: Annotated[Literal["auto", "keyring", "file"], BeforeValidator(_lower)] = "auto"  # noqa: S105  a place, not a secret
 
 
 class LimitSettings(_Table):
