@@ -403,8 +403,14 @@ async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there befor
                 await anyio.Path(address).unlink(missing_ok=True)
 
 
-def serve_stdio(settings: Settings, state_dir: Path) -> int:
-    """Serve the one client on standard input and output until it closes its end; the exit code."""
+def serve_stdio(settings: Settings, state_dir: Path, group: str | None = None) -> int:
+    """Serve the one client on standard input and output until it closes its end; the exit code.
+
+    Args:
+        settings: The configuration.
+        state_dir: Where the bridge keeps its state.
+        group: The only group that is shown, or None for all that is switched on.
+    """
     vault = Vault(state_dir, Concealment())
     configure_logs(settings.server.log_level, vault.conceal)
 
@@ -417,7 +423,7 @@ def serve_stdio(settings: Settings, state_dir: Path) -> int:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(leave)
-            await serve_on_stdio(bridge.inside, LOCAL_OWNER)
+            await serve_on_stdio(bridge.inside, LOCAL_OWNER, group=group)
             tasks.cancel_scope.cancel()
 
     return run_until_signalled(main)

@@ -11,6 +11,7 @@ table to the modules.
 from __future__ import annotations
 
 import importlib
+import keyword
 from typing import Any
 
 import typer
@@ -19,9 +20,9 @@ from typer.main import get_command
 
 GROUPS = {
     "mcp": "Speak MCP to one client.",
-    "backend": "Look at the backends, and try one.",
+    "backend": "Look at the backends, add, remove and try them.",
     "tools": "List, show and call tools of a running bridge.",
-    "groups": "Look at the tool groups of a running bridge.",
+    "groups": "Look at the tool groups, and switch them.",
     "secret": "Keep secrets out of the configuration.",
     "config": "Check and show the configuration.",
 }
@@ -29,12 +30,17 @@ GROUPS = {
 COMMANDS = {
     "serve": "Run the bridge.",
     "mcp stdio": "Run the bridge for one client, on standard input and output.",
+    "connect": "Put the bridge into a client's configuration, or take it out again.",
+    "backend add": "Put a backend into the configuration.",
+    "backend remove": "Take a backend out of the configuration.",
     "backend list": "How every backend of the running bridge is.",
     "backend test": "Start one configured backend, list what it offers, and stop it.",
     "tools list": "The tools that can be called.",
     "tools show": "One tool: what it does, and its parameters.",
     "tools call": "Call a tool and print its result.",
     "groups list": "The groups, on and off, and how many tools each holds.",
+    "groups enable": "Switch a group on in the configuration.",
+    "groups disable": "Switch a group off in the configuration.",
     "secret set": "Keep a secret, which `${secret:NAME}` stands for in the configuration.",
     "secret list": "The secrets, and which backends use them; never a value.",
     "secret remove": "Forget a secret.",
@@ -44,8 +50,8 @@ COMMANDS = {
 
 
 def module_of(path: str) -> str:
-    """The module that defines the command: `tools list` is `bridgehead.cli.commands.tools_list`."""
-    return f"bridgehead.cli.commands.{path.replace(' ', '_')}"
+    """The module that defines the command: `tools list` is `bridgehead.cli.commands.tools_list`, `import` is `import_`."""
+    return f"bridgehead.cli.commands.{path.replace(' ', '_')}{'_' if keyword.iskeyword(path) else ''}"
 
 
 def load(path: str) -> Any:

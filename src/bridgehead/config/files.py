@@ -59,7 +59,8 @@ class TextFile:
             return (self.content or b"").removeprefix(_BOM).decode("utf-8")
         except UnicodeDecodeError as error:
             raise FileUnreadable(
-                f"{self.path} is not UTF-8, from byte {error.start} on, so it was not touched.", hint="save it as UTF-8."
+                f"{self.path} is not UTF-8, from byte {error.start} on, so it was not touched.",
+                hint="save it as UTF-8.",
             ) from None
 
     def encoded(self, text: str) -> bytes:

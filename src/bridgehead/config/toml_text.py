@@ -125,7 +125,7 @@ def _value(value: Any) -> str:
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(one) for one in cast("Sequence[Any]", value)) + "]"
-    return tomlkit.item(value).as_string()
+    return str(tomlkit.item(value).as_string())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
 def _newline(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,11 @@ PATH = ("mcpServers", "bridgehead")
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=6)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=6) | st.sampled_from(["// no", "/* no */", '"', ","]),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.text(max_size=6)
+    | st.sampled_from(["// no", "/* no */", '"', ","]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=6,
 )
@@ -35,7 +39,9 @@ def written(draw: st.DrawFn, value: Any, newline: str, depth: int = 0) -> str:
         opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
         parts: list[str] = []
         items: list[tuple[str | None, Any]] = (
-            list(value.items()) if isinstance(value, dict) else [(None, item) for item in value]
+            list(cast("dict[str, Any]", value).items())
+            if isinstance(value, dict)
+            else [(None, one) for one in cast("list[Any]", value)]
         )
         for key, item in items:
             name = "" if key is None else json.dumps(key, ensure_ascii=draw(st.booleans())) + blank() + ":" + blank()
