@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.tiny import TOKEN, CommandLine
+from tests.cli.inside import Inside
+from tests.cli.tiny import TOKEN
 
 CURSOR = '{\n  "mcpServers": {\n    "a": { "command": "x" } // mine\n  }\n}\n'
 
@@ -33,8 +34,8 @@ def environ(home: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(home), "PORT": "", **more}
 
 
-def told(run: CommandLine, home: Path, *arguments: str, **more: str) -> dict[str, Any]:
-    done = run("connect", *arguments, "--json", extra=environ(home, **more))
+def told(inside: Inside, home: Path, *arguments: str, **more: str) -> dict[str, Any]:
+    done = inside("connect", *arguments, "--json", extra=environ(home, **more))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -43,9 +44,9 @@ def cursor_of(home: Path) -> Path:
     return home / ".cursor" / "mcp.json"
 
 
-def test_without_a_person_it_only_shows(run: CommandLine, home: Path, tmp_path: Path) -> None:
+def test_without_a_person_it_only_shows(inside: Inside, home: Path, tmp_path: Path) -> None:
     for more in ([], ["--dry-run", "--yes"], ["--json"]):
-        done = run("connect", "cursor", *more, extra=environ(home))
+        done = inside("connect", "cursor", *more, extra=environ(home))
         assert done.returncode == 0, done.stderr
         assert '+    "bridgehead": {' in done.stdout.replace("\\n", "\n").replace('\\"', '"')
     assert cursor_of(home).read_text() == CURSOR
@@ -53,8 +54,8 @@ def test_without_a_person_it_only_shows(run: CommandLine, home: Path, tmp_path: 
     assert not (tmp_path / "local-token").exists()
 
 
-def test_it_writes_and_undoes(run: CommandLine, home: Path, tmp_path: Path) -> None:
-    done = run("connect", "cursor", "--yes", extra=environ(home))
+def test_it_writes_and_undoes(inside: Inside, home: Path, tmp_path: Path) -> None:
+    done = inside("connect", "cursor", "--yes", extra=environ(home))
     assert done.returncode == 0, done.stderr
     token = (tmp_path / "local-token").read_text()
     assert token not in done.stdout
@@ -65,22 +66,22 @@ def test_it_writes_and_undoes(run: CommandLine, home: Path, tmp_path: Path) -> N
     )
     assert text.startswith(CURSOR[:45])
 
-    again = run("connect", "cursor", "--yes", extra=environ(home))
+    again = inside("connect", "cursor", "--yes", extra=environ(home))
     assert "there is nothing to do" in again.stdout
 
-    undone = run("connect", "cursor", "--undo", "--yes", extra=environ(home))
+    undone = inside("connect", "cursor", "--undo", "--yes", extra=environ(home))
     assert undone.returncode == 0, undone.stderr
     assert token not in undone.stdout
     assert cursor_of(home).read_text() == CURSOR
     assert [path.name for path in cursor_of(home).parent.iterdir()] == ["mcp.json"]
-    assert "there is nothing to undo" in run("connect", "cursor", "--undo", "--yes", extra=environ(home)).stdout
+    assert "there is nothing to undo" in inside("connect", "cursor", "--undo", "--yes", extra=environ(home)).stdout
 
 
-def test_a_running_bridge_is_reached_where_it_says(run: CommandLine, home: Path, tmp_path: Path) -> None:
+def test_a_running_bridge_is_reached_where_it_says(inside: Inside, home: Path, tmp_path: Path) -> None:
     (tmp_path / "address").write_text("http://127.0.0.1:5005")
     (tmp_path / "local-token").write_text(TOKEN)
 
-    shown = told(run, home, "windsurf", "--yes", "--group", "a b", "--name", "work")
+    shown = told(inside, home, "windsurf", "--yes", "--group", "a b", "--name", "work")
 
     file = home / ".codeium" / "windsurf" / "mcp_config.json"
     assert (shown["file"], shown["form"], shown["backup"]) == (str(file), "token", None)
@@ -93,14 +94,14 @@ def test_a_running_bridge_is_reached_where_it_says(run: CommandLine, home: Path,
         }
     }
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    told(run, home, "windsurf", "--undo", "--yes", "--name", "work")
+    told(inside, home, "windsurf", "--undo", "--yes", "--name", "work")
     assert not file.exists()
 
 
-def test_a_client_that_starts_its_servers_gets_a_command_line(run: CommandLine, home: Path, tmp_path: Path) -> None:
+def test_a_client_that_starts_its_servers_gets_a_command_line(inside: Inside, home: Path, tmp_path: Path) -> None:
     state = tmp_path / "other"
 
-    shown = told(run, home, "claude-desktop", "--yes", "--group", "work", "--state-dir", str(state))
+    shown = told(inside, home, "claude-desktop", "--yes", "--group", "work", "--state-dir", str(state))
 
     entry = json.loads(Path(shown["file"]).read_text())["mcpServers"]["bridgehead"]
     config = home / ".config" / "bridgehead" / "bridgehead.toml"
@@ -111,44 +112,44 @@ def test_a_client_that_starts_its_servers_gets_a_command_line(run: CommandLine, 
     ]
 
 
-def test_a_file_that_others_read_gets_no_token(run: CommandLine, home: Path) -> None:
+def test_a_file_that_others_read_gets_no_token(inside: Inside, home: Path) -> None:
     cursor_of(home).chmod(0o644)
 
-    assert told(run, home, "cursor")["form"] == "stdio"
-    assert told(run, home, "cursor", "--http")["form"] == "variable"
+    assert told(inside, home, "cursor")["form"] == "stdio"
+    assert told(inside, home, "cursor", "--http")["form"] == "variable"
     cursor_of(home).chmod(0o600)
-    assert told(run, home, "cursor")["form"] == "token"
+    assert told(inside, home, "cursor")["form"] == "token"
     (home / ".git").mkdir()
-    assert told(run, home, "cursor")["form"] == "stdio"
+    assert told(inside, home, "cursor")["form"] == "stdio"
 
 
-def test_a_projects_file_gets_a_variable(run: CommandLine, home: Path) -> None:
-    done = run("connect", "vscode", "--scope", "project", extra=environ(home))
+def test_a_projects_file_gets_a_variable(inside: Inside, home: Path) -> None:
+    done = inside("connect", "vscode", "--scope", "project", extra=environ(home))
 
     assert "Bearer ***" not in done.stdout
     assert "${env:BRIDGEHEAD_TOKEN}" in done.stdout
     assert "set BRIDGEHEAD_TOKEN where VS Code runs" in done.stdout
 
 
-def test_a_bridge_elsewhere_gets_a_variable(run: CommandLine, home: Path) -> None:
-    shown = told(run, home, "cursor", "--url", "https://bridge.example/")
+def test_a_bridge_elsewhere_gets_a_variable(inside: Inside, home: Path) -> None:
+    shown = told(inside, home, "cursor", "--url", "https://bridge.example/")
 
     assert shown["form"] == "variable"
     assert '"url": "https://bridge.example/mcp"' in shown["diff"]
 
 
-def test_another_server_of_that_name_is_a_conflict(run: CommandLine, home: Path) -> None:
-    done = run("connect", "cursor", "--yes", "--name", "a", extra=environ(home))
+def test_another_server_of_that_name_is_a_conflict(inside: Inside, home: Path) -> None:
+    done = inside("connect", "cursor", "--yes", "--name", "a", extra=environ(home))
 
     assert done.returncode == 4
     assert "--name" in done.stderr
     assert cursor_of(home).read_text() == CURSOR
 
 
-def test_a_broken_file_is_left_as_it_is(run: CommandLine, home: Path) -> None:
+def test_a_broken_file_is_left_as_it_is(inside: Inside, home: Path) -> None:
     cursor_of(home).write_text("{")
 
-    done = run("connect", "cursor", "--yes", extra=environ(home))
+    done = inside("connect", "cursor", "--yes", extra=environ(home))
 
     assert done.returncode == 1
     assert "line 1, column 2" in done.stderr
@@ -166,8 +167,8 @@ def test_a_broken_file_is_left_as_it_is(run: CommandLine, home: Path) -> None:
         (["cursor", "--stdio", "--config", "nowhere.toml"], 1, "bridgehead import"),
     ],
 )
-def test_what_cannot_be_done_is_told(run: CommandLine, home: Path, arguments: list[str], code: int, said: str) -> None:
-    done = run("connect", *arguments, extra=environ(home))
+def test_what_cannot_be_done_is_told(inside: Inside, home: Path, arguments: list[str], code: int, said: str) -> None:
+    done = inside("connect", *arguments, extra=environ(home))
 
     assert done.returncode == code, done.stderr
     assert said in done.stderr

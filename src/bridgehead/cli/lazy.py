@@ -30,6 +30,7 @@ GROUPS = {
 COMMANDS = {
     "serve": "Run the bridge.",
     "mcp stdio": "Run the bridge for one client, on standard input and output.",
+    "import": "Take over the servers that other clients have.",
     "connect": "Put the bridge into a client's configuration, or take it out again.",
     "backend add": "Put a backend into the configuration.",
     "backend remove": "Take a backend out of the configuration.",

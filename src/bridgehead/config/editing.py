@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bridgehead.config.environment import read_environment
 from bridgehead.config.files import TextFile, new_file, read_file, replace_file
 from bridgehead.config.load import load, locate, search_order
-from bridgehead.config.problems import dotted
+from bridgehead.config.parse import Parsing
+from bridgehead.config.problems import dotted, invalid
 from bridgehead.config.settings import BackendSettings, GroupSettings, Settings
 from bridgehead.config.toml_text import TomlUneditable, put_table, put_value, remove_table
 from bridgehead.core.errors import BackendNotFound, BridgeError, ConfigInvalid, GroupNotFound, Kind
@@ -46,6 +48,22 @@ class ConfigFile:
     def is_new(self) -> bool:
         """Whether there is no file yet."""
         return self._file.content is None
+
+    def in_force(self, environ: Mapping[str, str]) -> Settings:
+        """What it says now with the environment on top, as a bridge has it.
+
+        Raises:
+            ConfigInvalid: What the environment says cannot be used.
+        """
+        if not self.is_new:
+            return load(self.path, environ)
+        overlay = read_environment(environ, (), ())
+        server = {key: value for (section, key), value in overlay.values.items() if section == "server"}
+        parsing = Parsing("environment", origins=overlay.origins)
+        settings = parsing.settings({"server": server})
+        if parsing.problems:
+            raise invalid(parsing.problems)
+        return settings
 
     def add_backend(self, name: str, table: Mapping[str, Any]) -> None:
         """Put a backend behind everything else.

@@ -68,6 +68,14 @@ def test_a_projects_files_are_in_the_project(name: str) -> None:
             place(CLIENTS[name], here, "project")
 
 
+def test_in_the_home_directory_a_file_is_the_users_and_is_read_once() -> None:
+    home = Path("/home/ann")
+    at_home = Machine("linux", home, {}, home)
+
+    assert [each.scope for each in places(CLIENTS["cursor"], at_home)] == ["user"]
+    assert [each.scope for each in places(CLIENTS["claude-code"], at_home)] == ["user", "project"]
+
+
 @pytest.mark.parametrize(
     ("platform", "environ", "client", "expected"),
     [

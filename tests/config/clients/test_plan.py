@@ -344,18 +344,21 @@ def test_the_bridge_is_known_however_it_is_reached(tmp_path: Path, entry: dict[s
     assert [one.verdict for one in plan(machine)] == ["itself", "take"]
 
 
+ODD: list[tuple[Any, str]] = [
+    ([], "it is no object"),
+    ({}, "neither `command` nor `url`"),
+    ({"type": "sdk", "name": "x"}, "kind `sdk` is not known"),
+    ({"type": "http"}, "it has no `url`"),
+    ({"command": 1}, "its `command` is no text"),
+    ({"command": "x", "args": "y"}, "its `args` is no list"),
+    ({"command": "x", "env": []}, "its `env` is no object"),
+    ({"command": "x", "args": [{}]}, "something that is no text"),
+]
+
+
 @pytest.mark.parametrize(
     ("entry", "told"),
-    [
-        ([], "it is no object"),
-        ({}, "neither `command` nor `url`"),
-        ({"type": "sdk", "name": "x"}, "kind `sdk` is not known"),
-        ({"type": "http"}, "it has no `url`"),
-        ({"command": 1}, "its `command` is no text"),
-        ({"command": "x", "args": "y"}, "its `args` is no list"),
-        ({"command": "x", "env": []}, "its `env` is no object"),
-        ({"command": "x", "args": [{}]}, "something that is no text"),
-    ],
+    ODD,
 )
 def test_what_is_not_understood_stays_behind_with_its_reason(tmp_path: Path, entry: object, told: str) -> None:
     machine = machine_at(tmp_path)

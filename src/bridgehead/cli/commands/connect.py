@@ -19,16 +19,26 @@ from bridgehead.cli.options import ConfigOption, JsonOption, StateDirOption
 from bridgehead.cli.output import print_json, print_text
 from bridgehead.cli.state import Target, find_bridge, is_loopback, state_dir_or_default
 from bridgehead.config import search_order
-from bridgehead.config.clients.bridge_entry import Choice, Form, Reach, bridge_entry, choose
-from bridgehead.config.clients.connection import (
+from bridgehead.config.clients import (
+    CLIENTS,
     Change,
+    Choice,
+    Client,
+    Form,
+    Machine,
+    Place,
+    Reach,
     Records,
+    Scope,
+    bridge_entry,
+    choose,
+    client_named,
     connecting,
+    place,
     undoing,
     write_connection,
     write_undoing,
 )
-from bridgehead.config.clients.places import CLIENTS, Client, Machine, Place, Scope, client_named, place
 from bridgehead.config.files import read_file
 from bridgehead.config.load import locate
 from bridgehead.core.errors import ConfigInvalid

@@ -167,10 +167,12 @@ def client_named(name: str) -> Client:
 
 def places(client: Client, machine: Machine) -> Iterator[Place]:
     """The client's files, whether they exist or not: the user's, then the project's."""
-    for path in client.user(machine):
+    own = list(client.user(machine))
+    for path in own:
         yield Place(client.name, "user", path, client.root)
-    if client.project is not None:
-        yield Place(client.name, "project", machine.project / client.project, client.root)
+    if client.project is not None and (shared := machine.project / client.project) not in own:
+        # In the home directory, some clients' two files are one.
+        yield Place(client.name, "project", shared, client.root)
 
 
 def place(client: Client, machine: Machine, scope: Scope) -> Place:

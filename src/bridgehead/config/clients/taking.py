@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from bridgehead.config.clients.plan import Planned
 from bridgehead.config.editing import ConfigFile, backend_table
+from bridgehead.config.ports import Secrets
 
 
-class SecretWriter(Protocol):
-    """Where secrets go."""
-
-    def read(self, name: str) -> str | None:
-        """The value of that name, or None."""
-        ...
-
-    def write(self, name: str, value: str) -> None:
-        """Keep the value."""
-        ...
-
-    def remove(self, name: str) -> bool:
-        """Forget it; whether there was one."""
-        ...
-
-
-def take_over(file: ConfigFile, servers: Iterable[Planned], store: SecretWriter) -> None:
+def take_over(file: ConfigFile, servers: Iterable[Planned], store: Secrets) -> None:
     """Write them all.
 
     Raises:
         ConfigInvalid: The configuration could not be used with them, or cannot be written. The secrets are taken back.
-        BridgeError: The store refused a secret.
+        SecretInvalid: A value is none that the store takes.
+        SecretsUnusable: It cannot be written.
     """
     taken = list(servers)
     for one in taken:
