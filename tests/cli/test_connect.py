@@ -77,6 +77,15 @@ def test_it_writes_and_undoes(inside: Inside, home: Path, tmp_path: Path) -> Non
     assert "there is nothing to undo" in inside("connect", "cursor", "--undo", "--yes", extra=environ(home)).stdout
 
 
+def test_a_broken_configuration_does_not_keep_the_bridge_in(inside: Inside, home: Path) -> None:
+    told(inside, home, "cursor", "--yes")
+    (home / ".config" / "bridgehead" / "bridgehead.toml").write_text("broken")
+
+    assert inside("connect", "cursor", extra=environ(home)).returncode == 1
+    told(inside, home, "cursor", "--undo", "--yes")
+    assert cursor_of(home).read_text() == CURSOR
+
+
 def test_a_running_bridge_is_reached_where_it_says(inside: Inside, home: Path, tmp_path: Path) -> None:
     (tmp_path / "address").write_text("http://127.0.0.1:5005")
     (tmp_path / "local-token").write_text(TOKEN)

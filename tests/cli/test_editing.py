@@ -67,6 +67,14 @@ def test_a_server_is_added_with_its_headers(inside: Inside, config: Path) -> Non
     )
 
 
+def test_a_credential_in_plain_text_is_told(inside: Inside, config: Path) -> None:
+    done = inside("backend", "add", "x", "--env", "API_TOKEN=hunter2", "--config", str(config), "--", "sh")
+
+    assert done.returncode == 0
+    assert "${secret:X_API_TOKEN}" in done.stderr
+    assert "hunter2" not in done.stderr + done.stdout
+
+
 def test_the_file_is_made_where_there_is_none(inside: Inside, tmp_path: Path) -> None:
     home = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
 

@@ -131,17 +131,29 @@ def test_secrets_go_where_the_environment_says(inside: Inside, home: Path, tmp_p
         assert file.exists() == (code == 0)
 
 
-def test_what_could_not_be_used_leaves_no_secret_behind(inside: Inside, home: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_kept_leaves_nothing_behind(inside: Inside, home: Path, tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
-    file.write_text(json.dumps({"mcpServers": {"a": {"url": "nonsense", "headers": {"X-Api-Key": "k-123456"}}}}))
+    env = {"FIRST_TOKEN": "abc", "SECOND_TOKEN": "a\0b"}
+    file.write_text(json.dumps({"mcpServers": {"a": {"command": "x", "env": env}}}))
     before = config_of(home).read_text()
 
     done = inside("import", "--from", str(file), "--yes", extra=environ(home))
 
     assert done.returncode == 1
-    assert "Nothing was written." in done.stderr
+    assert "NUL" in done.stderr
     assert config_of(home).read_text() == before
-    assert "A_X_API_KEY" not in inside("secret", "list", extra=environ(home)).stdout
+    assert "A_FIRST_TOKEN" not in inside("secret", "list", extra=environ(home)).stdout
+
+
+def test_one_that_could_not_be_used_keeps_no_other_out(inside: Inside, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"bad": {"url": "nonsense"}, "good": {"command": "x"}}}))
+
+    done = inside("import", "--from", str(file), "--yes", extra=environ(home))
+
+    assert done.returncode == 0, done.stderr
+    assert "note: bad (cursor): unknown, since backends.bad needs a `url`" in done.stdout
+    assert set(backends_of(home)) == {"good"}
 
 
 def test_a_file_that_cannot_be_read_is_told_beside_the_others(inside: Inside, home: Path) -> None:

@@ -105,6 +105,10 @@ def test_what_is_added_looks_like_what_is_there() -> None:
     )
 
 
+def test_what_is_there_twice_elsewhere_is_nobodys_business() -> None:
+    assert put('{"x":1,"x":2}', ("a",), 1) == '{"x":1,"x":2,"a":1}'
+
+
 def test_an_empty_file_becomes_a_document() -> None:
     assert put("", PATH, {"url": "y"}) == '{\n  "mcpServers": {\n    "bridgehead": {\n      "url": "y"\n    }\n  }\n}\n'
     assert put("{}", ("a",), 1) == '{\n  "a": 1\n}'
@@ -117,7 +121,8 @@ def test_an_empty_file_becomes_a_document() -> None:
         ("[]", "is no object"),
         ('{"mcpServers": []}', "is no object"),
         ('{"mcpServers": null}', "is no object"),
-        ('{"mcpServers": {"a": 1, "a": 2}}', "is there more than once in one object"),
+        ('{"mcpServers": {}, "mcpServers": {}}', "is there more than once"),
+        ('{"mcpServers": {"bridgehead": 1, "bridgehead": 2}}', "is there more than once"),
     ],
 )
 def test_what_is_not_the_shape_of_such_a_file_is_refused(text: str, problem: str) -> None:

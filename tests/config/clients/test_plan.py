@@ -339,9 +339,11 @@ def test_the_bridge_is_known_however_it_is_reached(tmp_path: Path, entry: dict[s
     machine = machine_at(tmp_path)
     path = place(CLIENTS["cursor"], machine, "user").path
     path.parent.mkdir()
-    path.write_text(json.dumps({"mcpServers": {"gateway": entry, "near": {"url": "http://localhost:3002/mcp"}}}))
+    near = {"url": "http://localhost:3002/mcp"}, {"command": "git-mcp", "args": ["/src/bridgehead", "--mcp"]}
+    servers = {"gateway": entry, "near": near[0], "nearer": near[1]}
+    path.write_text(json.dumps({"mcpServers": servers}))
 
-    assert [one.verdict for one in plan(machine)] == ["itself", "take"]
+    assert [one.verdict for one in plan(machine)] == ["itself", "take", "take"]
 
 
 ODD: list[tuple[Any, str]] = [
@@ -353,6 +355,8 @@ ODD: list[tuple[Any, str]] = [
     ({"command": "x", "args": "y"}, "its `args` is no list"),
     ({"command": "x", "env": []}, "its `env` is no object"),
     ({"command": "x", "args": [{}]}, "something that is no text"),
+    ({"url": "nonsense"}, "needs a `url` that begins with http:// or https://"),
+    ({"url": "https://x.example", "headers": {"a b": "c"}}, "cannot be the name of an HTTP header"),
 ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +12,7 @@ import typer
 
 from bridgehead.cli.options import ConfigOption, JsonOption
 from bridgehead.cli.output import print_json, print_text
+from bridgehead.config.clients.credentials import Lifting
 from bridgehead.config.editing import open_config
 
 
@@ -52,11 +55,23 @@ def command(  # noqa: PLR0913  one parameter an option
     is_new = file.is_new
     file.add_backend(name, table)
     file.write()
+    if lifted := _plain_credentials(name, table):
+        sys.stderr.write(
+            f"warning: {file.path} holds what looks like a credential; keep it in the secret store instead "
+            f"(bridgehead secret set {lifted}) and write ${{secret:{lifted}}} there.\n"
+        )
     if json:
         print_json({"name": name, "file": str(file.path), "made": is_new})
         return
     print_text(f"{name} is in {file.path}{', which is new' if is_new else ''}.")
     print_text(f"Try it: bridgehead backend test {name}")
+
+
+def _plain_credentials(name: str, table: Mapping[str, Any]) -> str | None:
+    """What the first credential in the table would be called in the secret store."""
+    lifting = Lifting(name, lambda _: None)
+    lifting.table(table)
+    return next(iter(lifting.secrets), None)
 
 
 def _pairs(given: list[str] | None, option: str) -> dict[str, str]:

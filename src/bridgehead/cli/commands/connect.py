@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913  one parameter an option
         state_dir=state_dir_or_default(state_dir),
         state_dir_is_given=state_dir is not None,
     )
-    target = find_bridge(url or configured_url(config, wanted.state_dir), wanted.state_dir, os.environ)
+    target = find_bridge(url or _configured_url(wanted, undo=undo), wanted.state_dir, os.environ)
     may_write = not dry_run and (yes or (somebody_is_there() and not json))
     if undo:
         _undo(wanted, target, ask=not yes, may_write=may_write, json=json)
@@ -196,6 +196,16 @@ def _told(change: Change, diff: str, *, written: bool, **more: Any) -> dict[str,
         "diff": diff,
         **{key: str(value) if isinstance(value, Path) else value for key, value in more.items()},
     }
+
+
+def _configured_url(wanted: _Wanted, *, undo: bool) -> str | None:
+    try:
+        return configured_url(wanted.config, wanted.state_dir)
+    except ConfigInvalid:
+        # What is broken in the configuration does not keep anybody from taking the bridge out.
+        if undo:
+            return None
+        raise
 
 
 def _local_token(target: Target, state_dir: Path) -> str | None:

@@ -120,7 +120,7 @@ def _show(planned: list[Planned], findings: Findings) -> None:
             (
                 one.server.name,
                 count if one.verdict is Verdict.TAKE else "-",
-                one.server.place.client,
+                _whose(one),
                 one.transport,
                 _short(one.starts),
                 ", ".join(one.secrets),
@@ -134,7 +134,12 @@ def _show(planned: list[Planned], findings: Findings) -> None:
         # Below the table, where sentences have the room that they need.
         said = [*([f"{one.verdict}, since {one.reason}"] if one.reason is not None else []), *one.notes]
         for sentence in said:
-            print_text(plain(f"note: {one.server.name} ({one.server.place.client}): {sentence}."))
+            print_text(plain(f"note: {one.server.name} ({_whose(one)}): {sentence}."))
+
+
+def _whose(one: Planned) -> str:
+    """The client; a project's file is told apart, since whoever wrote the project wrote it."""
+    return f"{one.server.place.client}, project" if one.server.place.scope == "project" else one.server.place.client
 
 
 def _remark(one: Planned) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bridgehead.config.clients.jsonc import Member, ObjectNode, doubled, parse
+from bridgehead.config.clients.jsonc import Member, ObjectNode, parse
 
 _DEFAULT_INDENT = "  "
 _INDENT = re.compile(r"[ \t]*")
@@ -44,7 +44,7 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
         return _new_document(path, value) + text
     node = _root(text)
     for depth, key in enumerate(path):
-        member = node.member(key)
+        member = _member(node, path[: depth + 1])
         if member is None:
             inner: Any = value
             for above in reversed(path[depth + 1 :]):
@@ -64,8 +64,8 @@ def remove(text: str, path: Sequence[str]) -> str:
         NotAnObject: Something else than an object is on the way.
     """
     node = _root(text)
-    for depth, key in enumerate(path):
-        member = node.member(key)
+    for depth in range(len(path)):
+        member = _member(node, path[: depth + 1])
         if member is None:
             return text
         if depth == len(path) - 1:
@@ -78,10 +78,15 @@ def _root(text: str) -> ObjectNode:
     root = parse(text)
     if not isinstance(root, ObjectNode):
         raise NotAnObject("", "is no object")
-    twice = doubled(root)
-    if twice is not None:
-        raise NotAnObject(twice, "is there more than once in one object")
     return root
+
+
+def _member(node: ObjectNode, path: Sequence[str]) -> Member | None:
+    """The member that the path ends with. Readers disagree about which one counts where there are two."""
+    found = [member for member in node.members if member.key == path[-1]]
+    if len(found) > 1:
+        raise NotAnObject(".".join(path), "is there more than once")
+    return found[0] if found else None
 
 
 def _as_object(member: Member, path: Sequence[str]) -> ObjectNode:

@@ -56,10 +56,6 @@ class ObjectNode:
     end: int
     members: tuple[Member, ...]
 
-    def member(self, key: str) -> Member | None:
-        """The member of that key; the last one where there are several, as every parser has it."""
-        return next((member for member in reversed(self.members) if member.key == key), None)
-
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
@@ -106,17 +102,6 @@ def plain(node: Node) -> Any:
             return [plain(item) for item in node.items]
         case ScalarNode():
             return node.value
-
-
-def doubled(node: Node) -> str | None:
-    """A key that is there twice in one object, so that readers disagree about which one counts; None where none is."""
-    if isinstance(node, ObjectNode):
-        keys = [member.key for member in node.members]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        return twice or next((found for member in node.members if (found := doubled(member.value))), None)
-    if isinstance(node, ListNode):
-        return next((found for item in node.items if (found := doubled(item))), None)
-    return None
 
 
 class _Parser:

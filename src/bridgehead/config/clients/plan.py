@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from bridgehead.config.clients.credentials import Lifting
 from bridgehead.config.clients.entries import FoundServer, NotTaken, Translated, translate
 from bridgehead.config.clients.places import Machine
-from bridgehead.config.parse import backend_name_fault
+from bridgehead.config.parse import Parsing, backend_name_fault
 from bridgehead.config.settings import BackendSettings
 from bridgehead.core.errors import BridgeError, Kind
 
@@ -130,6 +130,9 @@ class Planner:
             made.notes.insert(0, f"called {name}, since another server is called {other}")
         lifting = Lifting(name, self._known)
         table = lifting.table(made.table)
+        problem = _problem(name, table)
+        if problem is not None:
+            return Planned(server, Verdict.UNKNOWN, name, made.transport, reason=problem)
         there = self.existing.get(name)
         verdict, reason = Verdict.TAKE, None
         if there is not None and _same(written_table(there), table):
@@ -187,8 +190,15 @@ def is_bridge(table: Mapping[str, Any], bridge_url: str) -> bool:
     words = [str(table.get("command", "")), *table.get("args", [])]
     if any(_own_address(str(one), bridge_url) for one in (table.get("url", ""), *words)):
         return True
-    programs = {PureWindowsPath(PurePath(word).name).stem for word in words[:4]}
-    return "bridgehead" in programs and "mcp" in words
+    stems = [PureWindowsPath(PurePath(word).name).stem for word in words]
+    return any(stem == "bridgehead" and "mcp" in words[index + 1 : index + 2] for index, stem in enumerate(stems))
+
+
+def _problem(name: str, table: Mapping[str, Any]) -> str | None:
+    """Why the configuration could not be used with this backend, or None if it could."""
+    parsing = Parsing("")
+    parsing.settings({"backends": {name: table}})
+    return "; ".join(f"{one.key} {one.message}" for one in parsing.problems) or None
 
 
 def _own_address(text: str, bridge_url: str) -> bool:
