@@ -56,9 +56,9 @@ def test_without_a_person_it_only_shows(inside: Inside, home: Path) -> None:
         assert GITHUB not in done.stdout
         lines = {line.split()[0]: line for line in done.stdout.splitlines() if line}
         assert lines["here"].endswith("unknown")
-        assert "note: here (cursor): unknown, since `${workspaceFolder}` is whatever folder is open" in done.stdout
+        assert "note: here (cursor): unknown: `${workspaceFolder}` is whatever folder is open" in done.stdout
         assert SECRET in lines["github-mcp-server"]
-        assert "note: off (cursor): off, since it is switched off in Cursor." in done.stdout
+        assert "note: off (cursor): off: it is switched off in Cursor." in done.stdout
         assert "Nothing was written." in done.stdout
     assert config_of(home).read_text() == before
 
@@ -152,7 +152,7 @@ def test_one_that_could_not_be_used_keeps_no_other_out(inside: Inside, home: Pat
     done = inside("import", "--from", str(file), "--yes", extra=environ(home))
 
     assert done.returncode == 0, done.stderr
-    assert "note: bad (cursor): unknown, since backends.bad needs a `url`" in done.stdout
+    assert "note: bad (cursor): unknown: backends.bad needs a `url`" in done.stdout
     assert set(backends_of(home)) == {"good"}
 
 

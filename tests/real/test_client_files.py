@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import StdioServerParameters
+from mcp.client.client import Client
 
 from tests.real.servers import BIN, node_program
 from tests.real.test_clients import run
-from tests.spine.bridge import Bridge, plain, running_bridge
+from tests.spine.bridge import SERVERS, Bridge, plain, running_bridge
 
 TOKEN = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +162,35 @@ def test_what_codex_was_given_is_taken_over(bridge: Bridge, home: Path) -> None:
         "here": {"command": "true", "args": ["$HOME"], "env": {"TOKEN": "${secret:HERE_TOKEN}"}},
         "web": {"url": "https://x.example/mcp", "headers": {"Authorization": "Bearer ${X_TOKEN}"}},
     }
+
+
+def test_a_server_that_was_taken_over_gets_its_secret_from_the_store(bridge: Bridge, home: Path) -> None:
+    script = f'test "$API_TOKEN" = hunter-two && exec "$0" {SERVERS / "plain.py"} plain'
+    server = {"command": "sh", "args": ["-c", script, sys.executable], "env": {"API_TOKEN": "hunter-two"}}
+    (home / ".cursor").mkdir()
+    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"kept": server}}))
+    (home / "bridgehead.toml").write_text('[server]\nsecret_store = "file"\n')
+
+    bridgehead(home, bridge, "import", "cursor")
+
+    text = (home / "bridgehead.toml").read_text()
+    assert 'env = { API_TOKEN = "${secret:KEPT_API_TOKEN}" }' in text
+    program, environ = str(BIN / "bridgehead"), {"BRIDGEHEAD_STATE_DIR": str(bridge.state_dir)}
+    tried = run(home, program, "backend", "test", "kept", "--config", "bridgehead.toml", "--json", environ=environ)
+    assert "echo" in json.loads(tried)["tools"]
+
+
+async def test_a_client_that_starts_the_bridge_can_have_one_group(bridge: Bridge, home: Path) -> None:
+    config = home / "bridgehead.toml"
+    group = "[groups.few]\nmembers = [{ backend = 'b', names = ['echo'] }]\n"
+    config.write_text(f"[backends.b]\n{plain()}\n{group}")
+    bridgehead(home, bridge, "connect", "claude-desktop", "--group", "few", "--config", str(config))
+    file = home / ".config" / "Claude" / "claude_desktop_config.json"
+    entry = json.loads(file.read_text())["mcpServers"]["bridgehead"]
+
+    server = StdioServerParameters(command=entry["command"], args=[*entry["args"], "--state-dir", str(home / "state")])
+    async with Client(server, mode="legacy", cache=None) as client:
+        while "b__echo" not in (names := {tool.name for tool in (await client.list_tools()).tools}):
+            pass
+
+    assert {name for name in names if name.startswith("b__")} == {"b__echo"}

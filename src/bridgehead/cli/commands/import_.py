@@ -132,7 +132,7 @@ def _show(planned: list[Planned], findings: Findings) -> None:
     )
     for one in planned:
         # Below the table, where sentences have the room that they need.
-        said = [*([f"{one.verdict}, since {one.reason}"] if one.reason is not None else []), *one.notes]
+        said = [*([f"{one.verdict}: {one.reason}"] if one.reason is not None else []), *one.notes]
         for sentence in said:
             print_text(plain(f"note: {one.server.name} ({_whose(one)}): {sentence}."))
 

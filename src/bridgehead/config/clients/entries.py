@@ -197,7 +197,8 @@ def _take_timeouts(made: Translated, entry: Mapping[str, Any], client: str) -> N
     for key, ours in (*milliseconds.items(), *seconds.items()):
         value = entry.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-            made.table[ours] = value / 1_000 if key in milliseconds else value
+            number = value / 1_000 if key in milliseconds else value
+            made.table[ours] = int(number) if number == int(number) else number
     if client not in {"claude-code", "gemini"} and entry.get("timeout") is not None:
         made.notes.append("`timeout` is left out: set `timeout_s` where 30 s does not fit")
 
