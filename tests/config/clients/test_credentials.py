@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridgehead.config.clients.credentials import Lifting, masked, secret_name
 
@@ -24,6 +27,7 @@ def lift(table: dict[str, Any], known: dict[str, str] | None = None) -> tuple[di
         ("GITHUB_TOKEN", "short"),
         ("OPENAI_API_KEY", "sk-proj-abc"),
         ("PGPASSWORD", "hunter2"),
+        ("DB_PASSWORD", "123456"),
         ("AWS_SECRET_ACCESS_KEY", "/Ab9cd/Ef1ghIjKlMnOpQrStUvWxYz0123456789"),
         ("DATABASE_URL", "postgres://ann:pw@db.example/shop"),
         ("SLACK_WEBHOOK_URL", "https://hooks.slack.example/services/T0/B0/xyz"),
@@ -57,6 +61,7 @@ def test_a_variable_that_is_a_credential_is_lifted_whole(key: str, value: str) -
         ("MODEL", "claude-sonnet-4-5-20250929"),
         ("PACKAGE", "@modelcontextprotocol/server-filesystem"),
         ("MONKEY", "banana"),
+        ("TITLE", "Basic auth server"),
         ("AUTHOR", "Ann"),
     ],
 )
@@ -106,6 +111,13 @@ def test_arguments_are_looked_at_one_by_one(args: list[str], lifted: list[str] |
         ),
         ("https://ann:pw@x.example/mcp#top", "https://ann:${secret:SHOP_PASSWORD}@x.example/mcp#top", ["pw"]),
         (f"https://x.example/s/{RANDOM}/mcp", "https://x.example/s/${secret:SHOP_URL_PATH}/mcp", [RANDOM]),
+        (
+            f"https://{GITHUB}:x-oauth@x.example",
+            "https://${secret:SHOP_USER}:${secret:SHOP_PASSWORD}@x.example",
+            [GITHUB, "x-oauth"],
+        ),
+        (f"https://{GITHUB}@x.example", "https://${secret:SHOP_USER}@x.example", [GITHUB]),
+        ("https://ann:${PW}@x.example/mcp", "https://ann:${PW}@x.example/mcp", []),
         ("https://ann@x.example/mcp?page=2", "https://ann@x.example/mcp?page=2", []),
         ("https://${HOST:-x.example}/mcp?key=${KEY}", "https://${HOST:-x.example}/mcp?key=${KEY}", []),
     ],
@@ -115,6 +127,53 @@ def test_a_url_keeps_all_but_its_credentials(url: str, lifted: str, values: list
 
     assert table["url"] == lifted
     assert list(secrets.values()) == values
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            GITHUB,
+            RANDOM,
+            JWT,
+            "--token",
+            "--header",
+            "-e",
+            "Authorization",
+            ": ",
+            "Bearer ",
+            "=",
+            "PASSWORD",
+            "api_key",
+        ),
+        *("https://", "ann:pw@", "x.example", "/", "?", "&", "#", "@", ":", "${X}", "${Y:-z}", "12345", "1234567890"),
+        *(" ", "{", '"', "a"),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=8).map("".join)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "env": st.dictionaries(PIECES, TEXTS, max_size=3),
+            "headers": st.dictionaries(PIECES, TEXTS, max_size=3),
+            "args": st.lists(TEXTS, max_size=4),
+            "url": TEXTS,
+        }
+    )
+)
+def test_with_its_secrets_filled_in_a_backend_is_what_it_was(table: dict[str, Any]) -> None:
+    lifted, secrets = lift(table)
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(r"\$\{secret:(\w+)\}", lambda found: secrets[found[1]], value)
+        if isinstance(value, dict):
+            return {key: filled(one) for key, one in cast("dict[str, Any]", value).items()}
+        return [filled(one) for one in cast("list[Any]", value)]
+
+    assert filled(lifted) == table
+    assert not any("${" in value for value in secrets.values())
 
 
 def test_the_scheme_of_a_header_stays() -> None:

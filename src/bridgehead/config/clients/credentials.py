@@ -20,9 +20,13 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_VALUE = re.compile(
-    r"true|false|yes|no|on|off|none|null|\d{0,7}|(?:~|\.\.?)?[\\/](?:[A-Za-z._-]{0,20}(?:[\\/].*)?)|[A-Za-z]:[\\/].*",
+    r"true|false|yes|no|on|off|none|null|(?:~|\.\.?)?[\\/](?:[A-Za-z._-]{0,20}(?:[\\/].*)?)|[A-Za-z]:[\\/].*",
     re.IGNORECASE,
 )
+_PASSWORD_NAME = re.compile(r"passw|passphrase|secret|pass$", re.IGNORECASE)
+_COUNT_DIGITS = 7
+"""Numbers up to this long count something, as in `MAX_TOKENS`."""
+_WHITE = re.compile(r"\s")
 _PLACEHOLDER = re.compile(r"(?<!\$)\$\{")
 _PLAIN_URL = re.compile(r"[a-z][a-z0-9+.-]*://(?P<user>[^/?#@\s]*@)?[^?#\s]*$", re.IGNORECASE)
 _KNOWN = re.compile(
@@ -82,7 +86,8 @@ class Lifting:
         """A value under a name, in `env` or `headers`, or behind an option."""
         scheme = _SCHEME.fullmatch(value)
         prefix, rest = (scheme["scheme"], scheme["rest"]) if scheme else ("", value)
-        if is_credential(rest) or ((prefix or _is_name(key)) and not _is_plain(rest)) or _is_hook(key, rest):
+        sent = bool(prefix) and _WHITE.search(rest) is None and _PLACEHOLDER.search(rest) is None
+        if sent or _is_meant(key, rest) or _is_hook(key, rest):
             return prefix + self._put(key, rest)
         if _URL.fullmatch(value):
             return self._url(value, key)
@@ -92,7 +97,8 @@ class Lifting:
         lifted: list[str] = []
         for index, arg in enumerate(args):
             option = _OPTION.fullmatch(args[index - 1]) if index else None
-            if option is not None and _is_name(option["key"]) and not arg.startswith("-") and not _is_plain(arg):
+            named = option is not None and _is_name(option["key"]) and not arg.startswith("-")
+            if option is not None and named and _is_meant(option["key"], arg):
                 lifted.append(self._put(option["key"], arg))
             else:
                 lifted.append(self._arg(arg))
@@ -118,10 +124,11 @@ class Lifting:
         written = found["scheme"]
         if user is not None:
             name, colon, password = user.partition(":")
-            if password and not _is_plain(password):
-                written += f"{name}{colon}{self._put('PASSWORD', password)}@"
-            else:
-                written += (self._put("PASSWORD", name) if is_credential(name) else user) + "@"
+            lifted = [self._put("USER", name) if is_credential(name) else name]
+            if colon:
+                is_given = bool(password) and _PLACEHOLDER.search(password) is None
+                lifted.append(self._put("PASSWORD", password) if is_given else password)
+            written += ":".join(lifted) + "@"
         written += found["host"] + "/".join(
             self._put(f"{key}_PATH", part) if is_credential(part) else part for part in found["path"].split("/")
         )
@@ -131,7 +138,7 @@ class Lifting:
 
     def _query(self, pair: str) -> str:
         key, sign, value = pair.partition("=")
-        if value and not _is_plain(value) and (_is_name(key) or is_credential(value)):
+        if _is_meant(key, value):
             return key + sign + self._put(key, value)
         return pair
 
@@ -169,8 +176,8 @@ def masked(text: str) -> str:
     def replacement(found: re.Match[str]) -> str:
         before, value = found["before"], found["value"]
         key = re.sub(r'[":= ]', "", before).lstrip("?&")
-        sure = before.startswith(("Bearer", "://")) or _is_name(key) or is_credential(value)
-        return before + MASK if sure and not _is_plain(value) else found[0]
+        sure = before.startswith(("Bearer", "://")) and _PLACEHOLDER.search(value) is None
+        return before + MASK if sure or _is_meant(key, value) else found[0]
 
     return _KNOWN.sub(MASK, _IN_TEXT.sub(replacement, text))
 
@@ -189,9 +196,17 @@ def _is_hook(key: str, value: str) -> bool:
     return "webhook" in key.lower() and _URL.fullmatch(value) is not None and _PLACEHOLDER.search(value) is None
 
 
-def _is_plain(value: str) -> bool:
-    """Whether this is no credential, even under the name of one: a switch, a number, a path, a bare URL, a placeholder."""
-    if _PLAIN_VALUE.fullmatch(value) or _PLACEHOLDER.search(value):
+def _is_meant(key: str, value: str) -> bool:
+    """Whether this is a credential, by its looks or by its name.
+
+    What stands under the name of one may still be a switch, a number, a path, a bare URL or a placeholder; but a password may
+    be a number.
+    """
+    if not value or _PLACEHOLDER.search(value):
+        return False
+    if is_credential(value):
         return True
     url = _PLAIN_URL.fullmatch(value)
-    return url is not None and url["user"] is None
+    if not _is_name(key) or _PLAIN_VALUE.fullmatch(value) or (url is not None and url["user"] is None):
+        return False
+    return not value.isdigit() or len(value) > _COUNT_DIGITS or _PASSWORD_NAME.search(key) is not None
