@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.inside import Inside
 from tests.cli.tiny import TOKEN, CommandLine, TinyBridge
 
 
@@ -66,3 +67,15 @@ def bridge(tmp_path: Path) -> Iterator[TinyBridge]:
 def run(tmp_path: Path) -> CommandLine:
     """The command line, with `tmp_path` as its state directory."""
     return CommandLine(tmp_path)
+
+
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Inside:
+    """The command line in this process, with `tmp_path` as its state directory and an empty one to work in."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for name in ("BRIDGEHEAD_CONFIG", "BRIDGEHEAD_URL", "BRIDGEHEAD_TOKEN", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    # Whatever keyring this machine has, it is not touched.
+    own = {**CommandLine(tmp_path).environ(), "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+    return Inside(monkeypatch, capsys, own)

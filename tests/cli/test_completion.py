@@ -18,6 +18,7 @@ import pytest
 from bridgehead.cli.complete import PATHS, complete
 from bridgehead.cli.lazy import COMMANDS, load
 from bridgehead.cli.signatures import signature
+from bridgehead.config.clients import CLIENTS
 from tests.cli.tiny import BRIDGEHEAD, CommandLine, TinyBridge
 
 ECHO = {"name": "box__echo", "description": "Says it\nagain."}
@@ -52,6 +53,12 @@ def test_commands_are_completed() -> None:
     assert words(["tools", "nope", ""]) == []
 
 
+def test_clients_are_completed_and_named_as_they_are_known() -> None:
+    assert words(["connect", ""]) == words(["import", "cursor", ""]) == list(CLIENTS)
+    for path in ("connect", "import"):
+        assert ", ".join(CLIENTS) in signature(path)[0].help
+
+
 def test_options_and_their_values_are_completed() -> None:
     assert words(["serve", "--log-f"]) == ["--log-format"]
     assert words(["serve", "--log-format", ""]) == ["text", "json"]
@@ -75,6 +82,8 @@ def test_names_are_those_of_the_running_bridge(bridge: TinyBridge, run: CommandL
     assert ask(run, "tools", "call", "") == ["box__echo\tSays it again."]
     assert ask(run, "tools", "show", "nope") == []
     assert ask(run, "backend", "test", "b") == ["box\tready, 1 tools"]
+    assert ask(run, "groups", "disable", "w") == ["work\tFor work."]
+    assert ask(run, "backend", "remove", "") == ["box\tready, 1 tools"]
     assert ask(run, "doctor", "box", "") == ["box\tready, 1 tools"]
     assert ask(run, "tail", "--backend", "") == ["box\tready, 1 tools"]
     assert ask(run, "tools", "list", "--group=w") == ["--group=work\tFor work."]

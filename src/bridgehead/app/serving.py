@@ -141,8 +141,14 @@ async def _end_following(bridge: Bridge, stop: anyio.Event) -> None:
     bridge.live.end()
 
 
-def serve_stdio(settings: Settings, state_dir: Path) -> int:
-    """Serve the one client on standard input and output until it closes its end; the exit code."""
+def serve_stdio(settings: Settings, state_dir: Path, group: str | None = None) -> int:
+    """Serve the one client on standard input and output until it closes its end; the exit code.
+
+    Args:
+        settings: The configuration to begin with; its file is followed.
+        state_dir: Where the bridge keeps its state.
+        group: The only group that is shown, or None for all that is switched on.
+    """
     vault = Vault(state_dir, Concealment())
     configure_logs(settings.server.log_level, settings.server.log_format, vault.conceal)
     adopt_orphans()
@@ -161,7 +167,7 @@ def serve_stdio(settings: Settings, state_dir: Path) -> int:
             tasks.start_soon(leave)
             tasks.start_soon(reloading.run)
             tasks.start_soon(_hear_hangups, reloading, stop)
-            await serve_on_stdio(bridge.inside, LOCAL_OWNER)
+            await serve_on_stdio(bridge.inside, LOCAL_OWNER, group=group)
             tasks.cancel_scope.cancel()
 
     return run_until_signalled(main)

@@ -22,6 +22,8 @@ from bridgehead.core.errors import BridgeError
 PATHS = ":paths"
 """Printed alone where a file or directory is wanted, which the shell knows best."""
 
+CLIENT_NAMES = ("claude-desktop", "claude-code", "cursor", "vscode", "codex", "windsurf", "gemini")
+"""The clients that `connect` and `import` know, told here as well because asking them takes as long as a command."""
 _PATIENCE_S = 1.0
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.+:@%/-]+")
 """What every shell takes as it stands; a name with anything else in it is not offered."""
@@ -149,10 +151,19 @@ def _groups(client: BridgeClient) -> list[Candidate]:
     return [(name, str(mapping(group).get("description") or "")) for name, group in client.get("/groups").items()]
 
 
+def _clients(_bridge: BridgeClient) -> list[Candidate]:
+    return [(name, "") for name in CLIENT_NAMES]
+
+
 _NAMES: dict[tuple[str, str], Callable[[BridgeClient], list[Candidate]]] = {
     ("tools call", "name"): _tools,
     ("tools show", "name"): _tools,
     ("backend test", "name"): _backends,
+    ("backend remove", "name"): _backends,
+    ("groups enable", "name"): _groups,
+    ("groups disable", "name"): _groups,
+    ("connect", "client"): _clients,
+    ("import", "clients"): _clients,
     ("", "backend"): _backends,
     ("", "backends"): _backends,
     ("", "group"): _groups,

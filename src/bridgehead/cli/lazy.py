@@ -11,6 +11,7 @@ table to the modules.
 from __future__ import annotations
 
 import importlib
+import keyword
 from typing import Any
 
 import typer
@@ -19,10 +20,10 @@ from typer.main import get_command
 
 GROUPS = {
     "mcp": "Speak MCP to one client.",
-    "backend": "Look at the backends, and try one.",
+    "backend": "Look at the backends, add, remove and try them.",
     "tools": "List, show and call tools of a running bridge.",
     "calls": "Look at the calls on record.",
-    "groups": "Look at the tool groups of a running bridge.",
+    "groups": "Look at the tool groups, and switch them.",
     "secret": "Keep secrets out of the configuration.",
     "config": "Check and show the configuration.",
 }
@@ -31,6 +32,10 @@ COMMANDS = {
     "serve": "Run the bridge.",
     "doctor": "Look for everything that is wrong, and say what mends it.",
     "mcp stdio": "Run the bridge for one client, on standard input and output.",
+    "import": "Take over the servers that other clients have.",
+    "connect": "Put the bridge into a client's configuration, or take it out again.",
+    "backend add": "Put a backend into the configuration.",
+    "backend remove": "Take a backend out of the configuration.",
     "backend list": "How every backend of the running bridge is.",
     "backend test": "Start one configured backend, list what it offers, and stop it.",
     "tools list": "The tools that can be called.",
@@ -39,6 +44,8 @@ COMMANDS = {
     "tail": "The calls of the running bridge, each as it ends.",
     "calls list": "The latest calls on record.",
     "groups list": "The groups, on and off, and how many tools each holds.",
+    "groups enable": "Switch a group on in the configuration.",
+    "groups disable": "Switch a group off in the configuration.",
     "secret set": "Keep a secret, which `${secret:NAME}` stands for in the configuration.",
     "secret list": "The secrets, and which backends use them; never a value.",
     "secret remove": "Forget a secret.",
@@ -49,8 +56,8 @@ COMMANDS = {
 
 
 def module_of(path: str) -> str:
-    """The module that defines the command: `tools list` is `bridgehead.cli.commands.tools_list`."""
-    return f"bridgehead.cli.commands.{path.replace(' ', '_')}"
+    """The module that defines the command: `tools list` is `bridgehead.cli.commands.tools_list`, `import` is `import_`."""
+    return f"bridgehead.cli.commands.{path.replace(' ', '_')}{'_' if keyword.iskeyword(path) else ''}"
 
 
 def load(path: str) -> Any:

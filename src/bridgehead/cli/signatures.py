@@ -69,7 +69,9 @@ def _parameter(given: ast.arg, shared: dict[str, ast.expr]) -> Iterator[Paramete
     kind, made = annotation.slice.elts[:2]
     if not isinstance(made, ast.Call):
         return
-    written = [word.value for word in made.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+    words = [word.value for word in made.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+    # `--http/--stdio` is a switch with a spelling for each way.
+    written = [spelling for word in words for spelling in word.split("/")]
     helps = [keyword.value for keyword in made.keywords if keyword.arg == "help"]
     text = helps[0].value if helps and isinstance(helps[0], ast.Constant) else ""
     names = {node.id for node in ast.walk(kind) if isinstance(node, ast.Name)}

@@ -26,6 +26,7 @@ class _Known:
 
     forms: frozenset[str] = frozenset()
     needles: tuple[str, ...] = ()
+    shortest: int = 0
     pattern: re.Pattern[str] | None = None
 
 
@@ -42,13 +43,14 @@ class Concealment:
             # The longest first, so that no value is left behind by a shorter one that is part of it.
             longest_first = sorted(forms, key=len, reverse=True)
             needles = {needle for form in forms for needle in (form[:_SHORTEST_PART], form[-_SHORTEST_PART:])}
-            self._known = _Known(forms, tuple(needles), re.compile("|".join(map(re.escape, longest_first))))
+            shortest = min(map(len, needles))
+            self._known = _Known(forms, tuple(needles), shortest, re.compile("|".join(map(re.escape, longest_first))))
 
     def __call__(self, text: str) -> str:
         """The text with `***` for each value, and for what is left of one where the text was cut."""
         known = self._known
         # Nearly every text holds nothing, and looking for plain strings is many times quicker than an expression.
-        if known.pattern is None or not any(needle in text for needle in known.needles):
+        if known.pattern is None or len(text) < known.shortest or not any(needle in text for needle in known.needles):
             return text
         text = known.pattern.sub(MASK, text)
         for form in known.forms:

@@ -47,7 +47,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigInvalid: There is no such file, or it cannot be used. All problems are reported together.
     """
-    file = _named(path, environ) or _found(environ)
+    file = locate(path, environ)
     document = _read(file) if file is not None else _Document()
     shown = file.name if file is not None else "no configuration file"
     parsing = Parsing(shown, file.absolute().parent if file else None, document.backends_root)
@@ -68,6 +68,11 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
     elif not settings.backends:
         warnings.append(f"{shown} configures no backend.")
     return settings.model_copy(update={"source": file, "origins": origins, "warnings": tuple(warnings)})
+
+
+def locate(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """The file that `load` reads; it need not exist where it was named. None where none is named and none found."""
+    return _named(path, environ) or _found(environ)
 
 
 def search_order(environ: Mapping[str, str]) -> tuple[Path, ...]:

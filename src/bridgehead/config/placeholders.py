@@ -83,12 +83,13 @@ class ResolvedBackend:
     """A backend that can be launched now.
 
     Attributes:
+        launch: Not shown in `repr`, since the value of a secret may be anywhere in it.
         written: The same launch with `${secret:NAME}` where the value of a secret is: what may be shown and kept.
         secrets: The values that were read from the store, which are to be shown nowhere.
     """
 
     name: str
-    launch: StdioLaunch | HttpLaunch
+    launch: StdioLaunch | HttpLaunch = field(repr=False)
     written: StdioLaunch | HttpLaunch
     secrets: tuple[Secret, ...] = ()
 

@@ -13,7 +13,6 @@ from bridgehead.cli.keeping import KEPT_IN, settings_and_store, uses
 from bridgehead.cli.options import ConfigOption, JsonOption, StateDirOption
 from bridgehead.cli.output import print_json, print_text
 from bridgehead.config.ports import LARGEST_VALUE, SecretInvalid, check_name, check_value, too_large
-from bridgehead.core.errors import ConfigInvalid
 
 
 def command(  # noqa: PLR0913  one parameter an option
@@ -59,7 +58,7 @@ def _value(name: str, *, stdin: bool, file: Path | None) -> str:
             with file.expanduser().open("rb") as opened:
                 return _text(opened)
         except OSError as error:
-            raise ConfigInvalid(
+            raise SecretInvalid(
                 f"{file} cannot be read: {error.strerror or error}.", hint="check the path and the rights of the file."
             ) from error
     if stdin or not sys.stdin.isatty():
