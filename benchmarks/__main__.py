@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for lane in reversed(everyone):
                 lane.stop()
     print(f"\nrounds: {plan.rounds}; tools listed: {options.tools:,}; {report.answers_line(checked)}")
-    print(report.marks(figures, options.tools))
+    print(report.marks(figures, options.tools, everyone))
     if options.json is not None:
         starts = {lane.name: {"cold_s": lane.cold_s, "warm_s": lane.warm_s} for lane in everyone}
         kept = {"tools": options.tools, "starts": starts, **asdict(checked), "samples": [asdict(s) for s in samples]}
