@@ -114,10 +114,11 @@ def test_the_configuration_is_checked_and_shown_with_where_it_comes_from(tmp_pat
     config = tmp_path / "bridgehead.toml"
     config.write_text(CONFIG)
     checked = on_file("check", config)
-    assert checked.returncode == 0, checked.stderr
-    assert "no-such-program" in checked.stdout
+    assert checked.returncode == 1, checked.stderr
+    assert "bad: backends.bad.command: there is no program `no-such-program` on the PATH." in checked.stdout
     assert "MCP_GROUP_SOME" in checked.stdout
-    assert json.loads(on_file("check", config, "--json").stdout)["ok"] is True
+    told = json.loads(on_file("check", config, "--json").stdout)
+    assert (told["ok"], [each["backend"] for each in told["would_not_start"]]) == (False, ["bad"])
     shown = on_file("show", config)
     assert shown.returncode == 0, shown.stderr
     assert "backends.bad.command" in shown.stdout

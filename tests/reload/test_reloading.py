@@ -14,6 +14,7 @@ import pytest
 
 from bridgehead.app import Bridge, Reloading, Vault, running
 from bridgehead.catalog import State
+from bridgehead.cli.settings import with_logs
 from bridgehead.config import Concealment, Settings, load
 from bridgehead.core import Call, CallId, Method, Silence, new_id
 from bridgehead.identity import LOCAL_OWNER
@@ -165,3 +166,16 @@ async def test_keys_that_the_command_line_decides_about_stay_whatever_the_file_s
         assert reloading.status.needs_restart == ("server.host",)
         assert bridge.settings.server.port == 4000
         assert bridge.settings.server.shutdown_grace_s == 3
+
+
+async def test_what_the_command_line_says_of_logs_stays_whatever_the_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "bridgehead.toml"
+    file.write_text("[server]\n")
+    applied: list[str] = []
+    async with running(with_logs(load(file, {}), "debug", None), tmp_path / "state", {}) as bridge:
+        reloading = Reloading(bridge, {}, lambda changed: applied.append(changed.server.log_level))
+        file.write_text("[server]\nlog_level = 'error'\nlog_format = 'json'\n")
+        await reloading.reload()
+
+        assert applied == ["debug"]
+        assert reloading.status.needs_restart == ("server.log_format",)
