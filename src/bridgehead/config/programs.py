@@ -56,6 +56,9 @@ def lacking(
         kind = "is a file, not a directory" if launch.cwd.exists() else "does not exist"
         return "cwd", f"its working directory {shown.cwd} {kind}.", "create it, or correct `cwd`."
     if find_program(launch, environ) is None:
+        if os.sep in launch.command and ((launch.cwd or Path.cwd()) / launch.command).is_file():
+            sentence = f"the file `{shown.command}` may not be run (permission denied)."
+            return "command", sentence, f"`chmod +x {shown.command}`, or correct `command`."
         place = "" if os.sep in launch.command else " on the PATH"
         return (
             "command",
