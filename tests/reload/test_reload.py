@@ -338,7 +338,7 @@ def test_backend_list_says_that_the_file_is_not_in_force(edited: Edited) -> None
     out, err = done.communicate(timeout=30)
 
     assert [each["name"] for each in json.loads(out)] == ["a"]
-    assert "warning: the configuration is not as in" in err
+    assert "the last good configuration stays in force" in err
     assert "line 1" in err
 
 

@@ -22,6 +22,8 @@ from bridgehead.core.terminal import takes_colours
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PIPED_WIDTH = 200
+_SHORT = 12
+"""Characters of a cell that is not broken over lines."""
 
 
 class Colour(StrEnum):
@@ -65,8 +67,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
-        # The first column names the thing: it is never cut, so that it can be copied.
-        table.add_column(column, no_wrap=number == 0, overflow="fold")
+        # The first column names the thing: it is never cut, so that it can be copied. Nor are short cells broken.
+        longest = max(len(plain(row[number])) for row in rows)
+        table.add_column(column, no_wrap=number == 0 or longest <= _SHORT, overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else plain(cell)) for cell in row))
     screen = console()

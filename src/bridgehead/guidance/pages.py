@@ -184,7 +184,7 @@ def _off(snapshot: Snapshot) -> list[str]:
         "",
         (
             "Their tools are neither listed nor callable. The owner switches a group on with the variable named here, or"
-            " with `enabled` in the group's configuration, and a restart."
+            " with `enabled` in the group's configuration, which takes no restart."
         ),
         "",
         *(f"- `{group.name}` ({one_line(group.title)}): `{group_variable(group.name)}=on`" for group in off),
@@ -234,7 +234,7 @@ def _group(group: Group, view: View, snapshot: Snapshot, statuses: Mapping[str, 
     if not group.enabled:
         lines.append(
             "This group is off: its tools are neither listed nor callable. The owner switches it on with"
-            f" `{group_variable(group.name)}=on`, or with `enabled` in its configuration, and a restart."
+            f" `{group_variable(group.name)}=on` and a restart, or with `enabled` in its configuration."
         )
         return "\n".join(lines)
     held = snapshot.by_group.get(group.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,7 +65,8 @@ def command(  # noqa: PLR0913  one parameter an option
         print_json({"name": name, "file": str(file.path), "made": is_new})
         return
     print_text(f"{name} is in {file.path}{', which is new' if is_new else ''}.")
-    print_text(f"Try it: bridgehead backend test {name}")
+    at = f" --config {shlex.quote(str(config))}" if config is not None else ""
+    print_text(f"Try it: bridgehead backend test {shlex.quote(name)}{at}")
 
 
 def _plain_credentials(name: str, table: Mapping[str, Any]) -> str | None:

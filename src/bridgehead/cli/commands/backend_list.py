@@ -35,22 +35,34 @@ def command(*, url: UrlOption = None, state_dir: StateDirOption = None, json: Js
             each.get("protocol"),
             each.get("server"),
             _clock(each.get("since")),
-            each.get("cause"),
-            _clock(each.get("next_try")),
         )
         for each in backends
     ]
     print_table(
-        ("BACKEND", "STATE", "TOOLS", "RESTARTS", "PROTOCOL", "SERVER", "SINCE", "CAUSE", "NEXT TRY"),
+        ("BACKEND", "STATE", "TOOLS", "RESTARTS", "PROTOCOL", "SERVER", "SINCE"),
         rows,
         empty="No backend is configured.",
     )
+    for each in backends:
+        _explain(each)
     tools = mapping(health.get("tools"))
     hidden = f", and {tools.get('hidden')} hidden" if tools.get("hidden") else ""
     print_text(
         f"{tools.get('external', 0)} tools of backends and {tools.get('builtin', 0)} of the bridge itself:"
         f" {tools.get('total', 0)} can be called{hidden}."
     )
+
+
+def _explain(backend: Mapping[str, Any]) -> None:
+    """Why it is as it is, what to do, and when it is tried next, below the table: sentences do not fit into columns."""
+    if not backend.get("cause"):
+        return
+    cause, _, hint = plain(backend["cause"]).partition(" hint: ")
+    print_text(f"{plain(backend.get('name'))}: {cause}")
+    if hint:
+        print_text(f"  hint: {hint}")
+    if backend.get("next_try"):
+        print_text(f"  tried next at {_clock(backend['next_try'])}")
 
 
 def _clock(moment: object) -> str | None:
@@ -66,10 +78,13 @@ def _clock(moment: object) -> str | None:
 def _warn(config: Mapping[str, Any]) -> None:
     error = mapping(config.get("error"))
     if error:
+        cause, _, hint = plain(error.get("message")).partition(" hint: ")
         sys.stderr.write(
-            f"warning: the configuration is not as in {plain(config.get('source'))} since {plain(error.get('since'))}: "
-            f"{plain(error.get('message'))}\n"
+            f"warning: {plain(config.get('source'))} cannot be used since {_clock(error.get('since'))}; "
+            f"the last good configuration stays in force.\n{cause}\n"
         )
+        if hint:
+            sys.stderr.write(f"hint: {hint}\n")
     keys = config.get("needs_restart")
     if isinstance(keys, list) and keys:
         named = ", ".join(plain(key) for key in cast("list[object]", keys))

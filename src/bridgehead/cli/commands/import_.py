@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -188,7 +189,8 @@ def _say_what_was_done(taken: list[Planned], file: ConfigFile, *, written: bool)
         print_text("Nothing is taken over.")
     elif written:
         print_text(f"{', '.join(one.name for one in taken)}: written to {file.path}.")
-        print_text("Try them: bridgehead config check, then bridgehead serve.")
+        print_text(f"Try them: bridgehead config check --config {shlex.quote(str(file.path))}")
+        print_text("A bridge that runs with this file has them in a moment; else start one: bridgehead serve.")
     else:
         names = ", ".join(one.name for one in taken)
         print_text(f"Nothing was written. --yes would take {names} into {file.path}.")

@@ -97,10 +97,16 @@ def choose(client: Client, scope: Scope, *, over_http: bool | None, is_private: 
                 "The bridge has to be running when the client starts: bridgehead serve.",
             ),
         )
-    others = "Others may read the file, or it is passed on with a repository, so the token is not in it"
+    others = "The token is not in the file, since others may read it or it belongs to a repository"
     if over_http:
         return Choice(Form.VARIABLE, (f"{others}: {variable}.",))
-    return Choice(Form.STDIO, (f"{others}; the client starts a bridge of its own. --http uses a variable instead.",))
+    return Choice(
+        Form.STDIO,
+        (
+            f"{others}. So the client starts a bridge of its own, with servers of its own, which have to be on its PATH.",
+            "To reach the running bridge instead: make the file yours alone (chmod 600), or give --http, and connect again.",
+        ),
+    )
 
 
 def bridge_entry(client: Client, form: Form, reach: Reach, token: str) -> dict[str, Any]:

@@ -133,13 +133,12 @@ class Planner:
         problem = _problem(name, table)
         if problem is not None:
             return Planned(server, Verdict.UNKNOWN, name, made.transport, reason=problem)
-        there = self.existing.get(name)
         verdict, reason = Verdict.TAKE, None
-        if there is not None and _same(written_table(there), table):
-            return Planned(
-                server, Verdict.DUPLICATE, name, made.transport, table, reason=f"{name} is in the configuration already"
-            )
-        if there is not None:
+        twin = next((other for other, there in self.existing.items() if _same(written_table(there), table)), None)
+        if twin is not None:
+            reason = f"it is in the configuration already, as {twin}"
+            return Planned(server, Verdict.DUPLICATE, twin, made.transport, table, reason=reason)
+        if name in self.existing:
             own = _free(f"{name}-{server.place.client}", {*taken, *self.existing})
             reason = f"the configuration has another {name}; picked by name, it is called {own}"
             verdict, name = Verdict.CONFLICT, own
