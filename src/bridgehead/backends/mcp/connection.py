@@ -33,6 +33,8 @@ from bridgehead.core.logs import CURRENT_CALL
 log = structlog.get_logger(__name__)
 
 _REAP_S = 1.0
+_HAUNTED_S = 60.0
+"""How long a server may go on with a call that it was told to give up."""
 _NEEDED = {"sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
 _LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
@@ -113,6 +115,9 @@ class Connection:
         self._opened_for = opened_for
         self._in_flight: set[InFlight] = set()
         self._by_token: dict[str, InFlight] = {}
+        self.is_ones_own = False
+        """Whether only one caller has calls on it."""
+        self._haunted_until = 0.0
         self._over = anyio.Event()
         self._loop = asyncio.get_running_loop()
         self.cause: str | None = None
@@ -126,6 +131,11 @@ class Connection:
     def is_modern(self) -> bool:
         """Whether it speaks the 2026-07-28 generation."""
         return self.session is not None and self.session.is_modern
+
+    @property
+    def is_haunted(self) -> bool:
+        """Whether a call was given up on it of which its server may still ask or tell something, and so of another's call."""
+        return not self.is_ones_own and self._haunted_until > self._loop.time()
 
     def close(self, cause: str | None = None) -> None:
         """End the session; `live` then cleans up and returns."""
@@ -168,7 +178,7 @@ class Connection:
                         task_status.started()
                         await self._until_over()
         except Exception as error:
-            failure = await self._explain(error, start_timeout_s)
+            failure = await self._explained(error, start_timeout_s)
             self.cause = failure.message
             if not started:
                 raise failure from error
@@ -226,6 +236,10 @@ class Connection:
             result = await self._settled(self._exchange(session, method, params, meta, flight))
             if not isinstance(result, GivenUp):
                 return self._outcome(method, result)
+            self._haunted_until = self._loop.time() + _HAUNTED_S
+        except asyncio.CancelledError:
+            self._haunted_until = self._loop.time() + _HAUNTED_S
+            raise
         finally:
             self._in_flight.discard(flight)
             if token is not None:
@@ -324,6 +338,10 @@ class Connection:
                 "several calls are in flight on this session, so it cannot be known whom this request is meant for; "
                 "further calls get a session each",
             )
+        if self.is_haunted:
+            raise MCPError(
+                types.INTERNAL_ERROR, "a call was given up on this session, which this request may belong to"
+            )
         try:
             if self._in_flight:
                 (flight,) = self._in_flight
@@ -346,7 +364,7 @@ class Connection:
             if not isinstance(params.get("progress"), int | float):
                 flight = None
         elif method == "notifications/message":
-            if len(self._in_flight) == 1:
+            if len(self._in_flight) == 1 and not self.is_haunted:
                 (flight,) = self._in_flight
                 if not _is_wanted(params.get("level"), flight.channel.log_level):
                     flight = None
@@ -355,7 +373,7 @@ class Connection:
         if flight is not None and self.session is not None:
             if method == PROGRESS:
                 flight.extend()
-            flight.news.append((method, params))
+            flight.hear(method, params)
             if flight.telling is None:
                 flight.telling = anyio.Event()
                 self.session.spawn(flight.tell)
@@ -402,6 +420,14 @@ class Connection:
         # Without its last words: a cause is shown to anyone, and what a server writes may hold anything.
         closed = "no longer reads its input" if self.child.deaf else "closed its output"
         return f"Backend {self.name} {self.child.exit_cause or closed}."
+
+    async def _explained(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
+        """As `_explain`, whatever goes wrong with that: the end of one session must not be the end of anything else."""
+        try:
+            return await self._explain(error, start_timeout_s)
+        except Exception:
+            log.exception("the end of a session could not be explained", backend=self.name)
+            return BackendUnavailable(f"The session with backend {self.name} ended; the log has the cause.")
 
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""

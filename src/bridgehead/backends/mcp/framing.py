@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-_KEPT = 4096
+KEPT = 4096
 """Bytes kept of each end of a line that is too long."""
 _ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
@@ -74,15 +74,15 @@ class Framer:
             self._dropping = True
             whole = b"".join(self._partial)
             self._partial.clear()
-            self._head, self._tail = whole[:_KEPT], whole[-_KEPT:]
+            self._head, self._tail = whole[:KEPT], whole[-KEPT:]
             return
-        self._tail = (self._tail + part)[-_KEPT:]
+        self._tail = (self._tail + part)[-KEPT:]
 
     def _taken(self) -> bytes | TooLong:
         """The line that has just ended."""
         line: bytes | TooLong
         if self._dropping:
-            request_id, has_method = _envelope(self._head, self._tail)
+            request_id, has_method = envelope(self._head, self._tail)
             line = TooLong(self._length, request_id, not has_method)
         else:
             line = b"".join(self._partial)
@@ -91,7 +91,7 @@ class Framer:
         return line
 
 
-def _envelope(head: bytes, tail: bytes) -> tuple[int | str | None, bool]:
+def envelope(head: bytes, tail: bytes) -> tuple[int | str | None, bool]:
     """The id of a message of which only the ends are known, and whether it has a method.
 
     Only members of the outermost object count; a result may well hold an `id` of its own.

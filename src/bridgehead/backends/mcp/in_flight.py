@@ -17,6 +17,7 @@ from bridgehead.core import Channel
 log = structlog.get_logger(__name__)
 
 PROGRESS = "notifications/progress"
+_MOST_NEWS = 256
 
 
 @dataclass(eq=False, slots=True)
@@ -38,6 +39,8 @@ class InFlight:
     news: deque[tuple[str, Mapping[str, Any]]] = field(default_factory=deque[tuple[str, Mapping[str, Any]]])
     telling: anyio.Event | None = None
     """Set once everything in `news` has been told; None while there is nothing to tell."""
+    lost: int = 0
+    """News that was dropped."""
     lacks: str | None = None
     """The capability that the server needed and the caller had not declared."""
     _timeout_s: float = 0.0
@@ -75,6 +78,15 @@ class InFlight:
             self.scope.cancel()
         if self.lane is not None:
             self.lane.give_up(self, reason)
+
+    def hear(self, method: str, params: Mapping[str, Any]) -> None:
+        """Keep news until it is told; of a caller that does not listen only the latest."""
+        if len(self.news) >= _MOST_NEWS:
+            if not self.lost:
+                log.warning("a caller does not take what it is told; the oldest is dropped")
+            self.lost += 1
+            self.news.popleft()
+        self.news.append((method, params))
 
     async def tell(self) -> None:
         """Tell the caller all news, in order."""

@@ -57,6 +57,7 @@ class Lane:
         self._pending: dict[int, tuple[asyncio.Future[Mapping[str, Any] | GivenUp], Timed]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = math.inf
+        self._closed = False
         self._loop = asyncio.get_running_loop()
         self.room = asyncio.Event()
         """Set while the other side takes what is written."""
@@ -76,6 +77,8 @@ class Lane:
                 await self.room.wait()
             if not self.room.is_set():
                 return GivenUp("the server does not read what it is sent")
+        if self._closed:
+            raise LaneClosed(sent=False)
         number = self._next_id
         self._next_id = number + 1 if number < _LAST_ID else FIRST_ID
         line = dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -114,8 +117,10 @@ class Lane:
 
     def close(self) -> None:
         """Fail everything that is out."""
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+        self._timer, self._timer_at = None, math.inf
         for future, _ in self._pending.values():
             if not future.done():
                 future.set_exception(LaneClosed(sent=True))

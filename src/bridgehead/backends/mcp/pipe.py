@@ -19,7 +19,7 @@ import structlog
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 
-from bridgehead.backends.mcp.framing import Framer, TooLong
+from bridgehead.backends.mcp.framing import KEPT, Framer, TooLong, envelope
 from bridgehead.backends.mcp.lane import Lane, LaneClosed
 from bridgehead.core import as_mapping
 from bridgehead.core.json import dumps, loads
@@ -89,7 +89,7 @@ class Pipe(asyncio.SubprocessProtocol):
         if code is None or self.ended_by_us:
             return None
         if code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
+            return f"was ended by {_signal_name(-code)}"
         return f"exited with code {code}"
 
     async def exits(self, within_s: float) -> bool:
@@ -137,10 +137,14 @@ class Pipe(asyncio.SubprocessProtocol):
             self._read_stderr(data)
             return
         for line in self._framer.feed(data):
-            if isinstance(line, bytes):
-                self._take(line)
-            else:
-                self._refuse(line)
+            try:
+                if isinstance(line, bytes):
+                    self._take(line)
+                else:
+                    self._refuse(line)
+            except Exception:
+                # Whatever is wrong with one line, the next may answer another call.
+                log.exception("a line on standard output could not be taken in", backend=self.name)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 – the base class's signature
         """A pipe has ended."""
@@ -233,6 +237,9 @@ class Pipe(asyncio.SubprocessProtocol):
         try:
             decoded = _decoded(line)
         except (ValueError, RecursionError):
+            request_id, has_method = envelope(line[:KEPT], line[-KEPT:])
+            if request_id is not None and not has_method and line.lstrip().startswith(b"{"):
+                self._fail(request_id, types.INTERNAL_ERROR, "The server's answer cannot be read: it is no valid JSON.")
             self._skip(line)
             return
         if isinstance(decoded, dict):
@@ -240,9 +247,9 @@ class Pipe(asyncio.SubprocessProtocol):
             if self.lane.answer(message):
                 return
             method = message.get("method")
-            if method in _HEARD and "id" not in message and self.heard is not None:
+            if isinstance(method, str) and method in _HEARD and "id" not in message and self.heard is not None:
                 params = as_mapping(message.get("params"))
-                if self.heard(cast("str", method), params):
+                if self.heard(method, params):
                     return
             parsed = _parse(message)
             if parsed is not None:
@@ -308,6 +315,14 @@ class Pipe(asyncio.SubprocessProtocol):
                 log.info("stderr", backend=self.name, line=text)
             elif self._logged == _LOGGED_A_SECOND + 1:
                 log.warning("a server writes more to standard error than is logged", backend=self.name)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        # Real-time signals have numbers only.
+        return f"signal {number}"
 
 
 def _parse(message: dict[str, Any]) -> types.JSONRPCMessage | None:

@@ -185,7 +185,7 @@ class Sessions:
                 # That it did not ask so far is a guess; that it asked is not, and outlives it.
                 with anyio.CancelScope(shield=True):
                     await self._source.learn(asks_roots=asked)
-            if rooted and channel.session is None:
+            if (rooted and channel.session is None) or (connection.is_haunted and not connection.leases):
                 connection.close()
             self._sweep()
 
@@ -218,7 +218,7 @@ class Sessions:
         opened_for = channel if alone and channel.session is not None else None
         async with self._opening.setdefault(key, anyio.Lock()):
             usable = sorted(
-                (connection for connection in self._open.get(key, ()) if connection.is_open),
+                (one for one in self._open.get(key, ()) if one.is_open and not one.is_haunted),
                 key=lambda connection: connection.leases,
             )
             # One is enough where it is known whose it is, by the caller or by what its server may ask it.
@@ -231,6 +231,7 @@ class Sessions:
                 self._make_room(lambda held: bool(held.forwarded), MOST_FORWARDED)
             connection = await self._source.open(wanted, legacy=key.legacy, opened_for=opened_for, forwarded=forwarded)
             connection.idle_since = anyio.current_time()
+            connection.is_ones_own = alone
             if alone and not usable:
                 channel.on_close(lambda: self._forget(key))
                 channel.on_roots_changed(lambda: self._tell_roots_changed(key))

@@ -14,6 +14,6 @@ def forwarded_headers(headers: Mapping[str, str], wanted: frozenset[str]) -> dic
         headers: The request's headers; looked up without regard to case.
         wanted: The names.
     """
-    credential = headers.get("authorization", "").rpartition(" ")[2]
+    credential = headers.get("authorization", "").strip().partition(" ")[2].strip()
     found = {name: value for name in wanted if (value := headers.get(name)) is not None}
     return {name: value for name, value in found.items() if not credential or credential not in value}

@@ -59,11 +59,23 @@ class Client:
     header: tuple[bytes, bytes]
     running: dict[int | str, Running] = field(default_factory=dict[int | str, "Running"])
     """The latest request under each of the client's ids."""
+    all_running: set[Running] = field(default_factory=set["Running"])
     questions: dict[str, asyncio.Future[Mapping[str, Any]]] = field(
         default_factory=dict[str, asyncio.Future[Mapping[str, Any]]]
     )
     """What the client was asked, by our id, until it has answered."""
     touched: float = 0.0
+
+    def begin(self, request_id: int | str, running: Running) -> None:
+        """Take note of a call under the client's id, which another may have already."""
+        self.running[request_id] = running
+        self.all_running.add(running)
+
+    def end(self, request_id: int | str, running: Running) -> None:
+        """The call has ended."""
+        self.all_running.discard(running)
+        if self.running.get(request_id) is running:
+            del self.running[request_id]
 
     @property
     def log_level(self) -> str:
@@ -234,7 +246,7 @@ class FastLane:
 
     def _forget(self, client: Client) -> None:
         self._clients.pop(client.session_id, None)
-        for running in tuple(client.running.values()):
+        for running in tuple(client.all_running):
             running.cancel("The session ended before the request did.")
 
     def take_note(self, session_id: bytes, message: Mapping[str, Any]) -> bool:
@@ -297,7 +309,7 @@ class FastLane:
         if self._timer is None:
             self._timer = self._loop.call_later(_TICK_S, self._tick)
         if client is not None:
-            client.running[request_id] = running
+            client.begin(request_id, running)
         status = 200
         body: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id}
         try:
@@ -319,8 +331,8 @@ class FastLane:
             self._running.discard(running)
             if running.watcher is not None:
                 running.watcher.cancel()
-            if client is not None and client.running.get(request_id) is running:
-                del client.running[request_id]
+            if client is not None:
+                client.end(request_id, running)
         await running.reply.finish(dumps(body), status)
 
     def _forwarded(self, headers: Mapping[bytes, bytes]) -> Mapping[str, str]:
@@ -356,7 +368,7 @@ class FastLane:
             headers.get(b"mcp-method") != b"tools/call"
             or headers.get(b"mcp-name") != raw["name"].encode(errors="replace")
             or meta.get(types.PROTOCOL_VERSION_META_KEY) != version
-            or meta.get(types.LOG_LEVEL_META_KEY, "info") not in _LEVELS
+            or not _is_level(meta.get(types.LOG_LEVEL_META_KEY, "info"))
         ):
             return None
         declared = (meta.get(types.CLIENT_INFO_META_KEY), meta.get(types.CLIENT_CAPABILITIES_META_KEY))
@@ -402,6 +414,10 @@ def _understood(message: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     token = raw.get("_meta", _NOTHING).get("progressToken", 0)
     return raw if isinstance(token, str) or type(token) is int else None
+
+
+def _is_level(level: object) -> bool:
+    return isinstance(level, str) and level in _LEVELS
 
 
 def _takes_streams(headers: Mapping[bytes, bytes]) -> bool:

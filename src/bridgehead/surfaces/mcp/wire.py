@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from bridgehead.core import BridgeError, Caller, Era, as_mapping, new_id
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
-from bridgehead.core.json import has_long_numbers, nested_deeper_than
+from bridgehead.core.json import loads, nested_deeper_than
 from bridgehead.surfaces.mcp.calls import Inside
 from bridgehead.surfaces.mcp.doors import Doors
 from bridgehead.surfaces.mcp.endpoints import Endpoint, Endpoints
@@ -147,7 +147,7 @@ class McpEndpoints:
         # A header that came twice is for the SDK to judge.
         if lane is not None and trailing is None and len(raw) == len(scope["headers"]):
             if message.get("method") == "tools/call" and "id" in message:
-                if not has_long_numbers(body) and await lane.answer(Arrived(message, raw, caller, receive, send)):
+                if await lane.answer(Arrived(message, raw, caller, receive, send)):
                     return
             elif await _was_noted(lane, message, raw.get(b"mcp-session-id", b""), send):
                 return
@@ -264,8 +264,8 @@ def _parse(body: bytes) -> dict[str, Any]:
         Refused: It is not one (JSON-RPC 2.0, sections 4 and 5.1).
     """
     try:
-        message: Any = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        message: Any = loads(body)
+    except (ValueError, RecursionError) as error:
         raise Refused(400, types.PARSE_ERROR, f"The body is not JSON: {str(error)[:100]}.") from error
     if isinstance(message, list):
         raise Refused(400, types.INVALID_REQUEST, "Batches are not supported; send one message a request.")

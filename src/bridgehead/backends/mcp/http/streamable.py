@@ -211,7 +211,12 @@ class StreamableSession:
         """Give what the server said by itself to the SDK's session."""
         for message in messages:
             method = message.get("method")
-            if method in _HEARD and self.heard is not None and self.heard(method, as_mapping(message.get("params"))):
+            if (
+                isinstance(method, str)
+                and method in _HEARD
+                and self.heard is not None
+                and self.heard(method, as_mapping(message.get("params")))
+            ):
                 # In the order in which they came, and before the answer that comes after them.
                 continue
             try:
