@@ -28,7 +28,7 @@ def test_a_quick_run_reports_every_lane_and_no_wrong_answer(tmp_path: Path) -> N
     assert measured == {(workload, era, lane) for workload in WORKLOADS for era in GENERATIONS for lane in LANES}
     assert all(f"{workload:<8}  {era}  {lane} " in done.stdout for workload, era, lane in measured)
     assert all(len(kept["starts"][lane]["cold_s"]) == 1 for lane in LANES)
-    assert done.stdout.count("the SDK on both sides at 1, 8, 32 in flight") == len(GENERATIONS)
+    assert done.stdout.count("the bare pipe at 1, 8, 32") == len(GENERATIONS)
 
 
 def test_answers_that_are_swapped_between_callers_are_counted_as_wrong() -> None:

@@ -154,6 +154,10 @@ def test_a_bridge_whose_terminal_goes_stops_and_does_not_take_it_for_a_wish_to_r
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: "SIGHUP" in (tmp_path / "log").read_text(), within_s=5)
         assert process.poll() is None
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     finally:
         os.close(ours)
     assert process.wait(timeout=15) == 0

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import anyio
+import anyio.abc
 import structlog
 from starlette.requests import Request
 
@@ -110,11 +111,14 @@ async def serve_on(  # noqa: PLR0913  the parts of a bridge that are there befor
         # Renamed into place, so that nobody reads half an address.
         await anyio.Path(address.with_suffix(".new")).write_text(listener.url)
         await anyio.Path(address.with_suffix(".new")).replace(address)
-        log.info("listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends))
         try:
             async with endpoints.running(), anyio.create_task_group() as tasks:
                 tasks.start_soon(reloading.run)
-                tasks.start_soon(_hear_hangups, reloading, stop)
+                # Until it hears them, a hangup is the end of the process.
+                await tasks.start(_hear_hangups, reloading, stop)
+                log.info(
+                    "listening", url=listener.url, mcp=f"{listener.url}/mcp", backends=len(bridge.settings.backends)
+                )
                 tasks.start_soon(_spare_memory, bridge.catalog)
                 tasks.start_soon(_end_following, bridge, stop)
                 await listener.serve(
@@ -173,13 +177,17 @@ def serve_stdio(settings: Settings, state_dir: Path, group: str | None = None) -
     return run_until_signalled(main)
 
 
-async def _hear_hangups(reloading: Reloading, stop: anyio.Event) -> None:
+async def _hear_hangups(
+    reloading: Reloading, stop: anyio.Event, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
     """Reload on SIGHUP, but stop where it means what it is named for: that the terminal has gone."""
     if not hasattr(signal, "SIGHUP"):
+        task_status.started()
         return
     # `nohup` starts a program that is to outlive its terminal with the signal ignored.
     bound_to_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
     with anyio.open_signal_receiver(signal.SIGHUP) as signals:
+        task_status.started()
         async for _ in signals:
             if bound_to_terminal and not _has_terminal():
                 log.info("stopping, since the terminal has gone")
