@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -31,12 +30,16 @@ def nested_deeper_than(value: object, depth: int) -> bool:
     return any(nested_deeper_than(item, depth - 1) for item in inner)
 
 
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_LONG = 19
+"""Digits: the fewest that 64 bits may not hold."""
+_ZEROS = b"0" * _LONG
+_AS_ZEROS = bytes(ord("0") if chr(code).isdigit() and code < 128 else ord(" ") for code in range(256))  # noqa: PLR2004 – ASCII
 
 
 def has_long_numbers(text: bytes) -> bool:
     """Whether a number in JSON text could have more digits than 64 bits hold; orjson would round it without a word."""
-    return _LONG_NUMBER.search(text) is not None
+    # Every digit as a zero, all else as a blank: two passes at the speed of memory, where an expression would crawl.
+    return _ZEROS in text.translate(_AS_ZEROS)
 
 
 def loads(text: bytes) -> Any:
