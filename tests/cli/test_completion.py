@@ -120,7 +120,8 @@ def typed_into(shell: list[str], set_up: str, line: str, run: CommandLine) -> st
         os.execvpe(shell[0], shell, {**run.environ(), "PATH": path, "TERM": "dumb", "PS1": "$ "})  # noqa: S606  on a terminal
     shown = b""
     try:
-        os.write(terminal, f"{set_up}; echo ready-$((6*7))\n".encode())
+        # What is typed is shown as well, so it must not read as what it says. Every shell joins the two.
+        os.write(terminal, f'{set_up}; echo ready-""42\n'.encode())
         shown += until(terminal, rb"ready-42")
         os.write(terminal, f"{line}\t".encode())
         shown = until(terminal, rb"(?s).*\S", quiet_s=1.5)

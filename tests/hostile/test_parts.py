@@ -112,6 +112,29 @@ async def test_time_stands_still_until_the_last_of_several_questions_is_answered
     assert deadline <= flight.deadline < deadline + 5
 
 
+class Deaf(Silence):
+    """Takes what it is told only once it is let."""
+
+    log_level = "info"
+
+    def __init__(self) -> None:
+        self.heard: list[Mapping[str, Any]] = []
+
+    async def log(self, params: Mapping[str, Any]) -> None:
+        self.heard.append(params)
+
+
+async def test_a_caller_that_took_nothing_in_time_is_told_how_much_it_missed() -> None:
+    caller = Deaf()
+    flight = InFlight(caller)
+    for number in range(300):
+        flight.hear("notifications/message", {"level": "info", "data": number})
+    await flight.tell()
+
+    assert caller.heard[0]["data"].startswith("44 earlier messages about this call were dropped")
+    assert [each["data"] for each in caller.heard[1:]] == list(range(44, 300))
+
+
 class Server:
     """A session of the older generation that only notes what it is asked."""
 

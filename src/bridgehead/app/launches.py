@@ -20,7 +20,7 @@ from bridgehead.config import (
     StdioLaunch,
     resolve,
 )
-from bridgehead.surfaces.mcp import is_loopback
+from bridgehead.core.addresses import is_loopback
 
 _LAUNCHED = frozenset({"command", "args", "env", "cwd", "url", "headers", "transport", "name", "directory"})
 """Settings that are compared as they are resolved: placeholders filled in, paths absolute."""

@@ -18,6 +18,7 @@ from bridgehead.app.vault import Vault
 from bridgehead.backends.mcp import adopt_orphans
 from bridgehead.catalog import Catalog, State
 from bridgehead.config import Concealment, Settings
+from bridgehead.core.addresses import is_loopback
 from bridgehead.core.errors import Forbidden
 from bridgehead.core.logs import configure_logs, set_log_level
 from bridgehead.core.memory import spare_what_stays
@@ -28,7 +29,7 @@ from bridgehead.surfaces.front import Front
 from bridgehead.surfaces.health import health_routes
 from bridgehead.surfaces.listener import Listener, listen, run_until_signalled
 from bridgehead.surfaces.mcp import Authenticator as KnowsCallers
-from bridgehead.surfaces.mcp import Doors, McpEndpoints, is_loopback, serve_on_stdio
+from bridgehead.surfaces.mcp import Doors, McpEndpoints, serve_on_stdio
 
 log = structlog.get_logger(__name__)
 

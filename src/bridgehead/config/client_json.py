@@ -16,7 +16,7 @@ from bridgehead.config.tables import as_table
 ROOTS = ("mcpServers", "servers")
 _URL_KEYS = ("url", "serverUrl", "httpUrl")
 _KIND_KEYS = ("type", "transport")
-_KINDS = {
+KINDS = {
     "stdio": "stdio",
     "local": "stdio",
     "http": "http",
@@ -99,7 +99,7 @@ def _kind(entry: Mapping[str, Any], file: str, key: str, read: ClientServers) ->
         value = entry.get(name)
         if value is None:
             continue
-        kind = _KINDS.get(value.lower()) if isinstance(value, str) else None
+        kind = KINDS.get(value.lower()) if isinstance(value, str) else None
         if kind is None:
             read.warnings.append(
                 f"{file}: {key}.{name} is ignored, since it is none of stdio, http, streamable-http and sse."

@@ -19,8 +19,9 @@ import anyio.to_thread
 import structlog
 
 from bridgehead.backends.mcp.changes import Changes
-from bridgehead.backends.mcp.connection import Agreement, Connection, Link, NotSent, innermost, transport_fault
+from bridgehead.backends.mcp.connection import Agreement, Connection, Link, NotSent
 from bridgehead.backends.mcp.facts import Facts
+from bridgehead.backends.mcp.faults import innermost, transport_fault
 from bridgehead.backends.mcp.http import HttpTarget, SharedPool, open_http
 from bridgehead.backends.mcp.in_flight import InFlight
 from bridgehead.backends.mcp.listing import list_everything

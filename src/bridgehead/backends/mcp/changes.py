@@ -10,7 +10,8 @@ import anyio
 import mcp_types as types
 import structlog
 
-from bridgehead.backends.mcp.connection import Connection, innermost
+from bridgehead.backends.mcp.connection import Connection
+from bridgehead.backends.mcp.faults import innermost
 from bridgehead.backends.mcp.in_flight import InFlight
 from bridgehead.backends.mcp.ports import Shelf
 from bridgehead.backends.mcp.rounds import params_of, request_meta

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import anyio.abc
 import mcp_types as types
 import structlog
 
+from bridgehead.backends.mcp.faults import innermost, reason, result_of, transport_fault
 from bridgehead.backends.mcp.http import Lane as HttpLane
 from bridgehead.backends.mcp.in_flight import PROGRESS, InFlight
 from bridgehead.backends.mcp.lane import GivenUp, LaneClosed
@@ -301,7 +301,7 @@ class Connection:
         if flight.telling is not None:
             with anyio.move_on_after(flight.deadline - anyio.current_time()):
                 await flight.told()
-        return answer if isinstance(answer, GivenUp) else _result_of(answer)
+        return answer if isinstance(answer, GivenUp) else result_of(answer)
 
     async def _over_session(
         self, session: RelaySession, method: str, params: Mapping[str, Any], meta: Mapping[str, Any]
@@ -316,7 +316,7 @@ class Connection:
             headers = session.headers_of(method, params)
             raw = await self._http.request(method, body, headers=headers, timeout_s=None)
             if raw is not None:
-                return _result_of(as_mapping(loads(raw)))
+                return result_of(as_mapping(loads(raw)))
         return await session.request(method, params, meta=meta)
 
     def _outcome(self, method: str, result: Any) -> Outcome:
@@ -427,7 +427,10 @@ class Connection:
             return await self._explain(error, start_timeout_s)
         except Exception:
             log.exception("the end of a session could not be explained", backend=self.name)
-            return BackendUnavailable(f"The session with backend {self.name} ended; the log has the cause.")
+            return BackendUnavailable(
+                f"The session with backend {self.name} ended; the log has the cause.",
+                hint="look at its effect before you repeat a call; the backend is being started again.",
+            )
 
     async def _explain(self, error: Exception, start_timeout_s: float) -> BackendUnavailable:
         """Why the session could not be opened, in a sentence."""
@@ -449,45 +452,8 @@ class Connection:
             )
         refused = isinstance(leaf, MCPError)
         return BackendUnavailable(
-            f"Backend {self.name} cannot be reached: {_reason(leaf)}.", details={"refused": True} if refused else None
+            f"Backend {self.name} cannot be reached: {reason(leaf)}.", details={"refused": True} if refused else None
         )
-
-
-def _result_of(answer: Mapping[str, Any]) -> Any:
-    """The result in a JSON-RPC answer.
-
-    Raises:
-        MCPError: It is an error, or no answer at all.
-    """
-    if "result" in answer:
-        return answer["result"]
-    problem = as_mapping(answer.get("error"))
-    code, message = problem.get("code"), problem.get("message")
-    if not isinstance(code, int) or not isinstance(message, str):
-        raise MCPError(types.INTERNAL_ERROR, "The server's answer is no JSON-RPC answer.")
-    raise MCPError(code, message, problem.get("data"))
-
-
-def innermost(error: BaseException) -> BaseException:
-    """The first leaf of an exception group, or the error itself."""
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
-
-
-def transport_fault(error: BaseException) -> BridgeError | None:
-    """What the transport has to say of an error, where it is the transport's own: no server can make it say so."""
-    if isinstance(error, MCPError) and isinstance(error.error.data, BridgeError):
-        return error.error.data
-    return error if isinstance(error, BridgeError) else None
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, MCPError):
-        return f"it answered the handshake with error {error.code}: {error.message[:200]}"
-    text = str(error).strip() or type(error).__name__
-    # An address may hold a key, and a cause is shown to anyone.
-    return re.sub(r"https?://[^\s'\"]+", "its address", text)[:300].rstrip(".")
 
 
 def _is_wanted(level: object, least: str | None) -> bool:

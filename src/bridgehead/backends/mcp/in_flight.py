@@ -93,6 +93,10 @@ class InFlight:
         done = self.telling
         try:
             while self.news:
+                if self.lost and self.channel.log_level is not None:
+                    lost, self.lost = self.lost, 0
+                    said = f"{lost} earlier messages about this call were dropped, since they were not taken in time."
+                    await self.channel.log({"level": "warning", "logger": "bridgehead", "data": said})
                 method, params = self.news.popleft()
                 if method == PROGRESS:
                     total, message = params.get("total"), params.get("message")

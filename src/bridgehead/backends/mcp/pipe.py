@@ -239,7 +239,11 @@ class Pipe(asyncio.SubprocessProtocol):
         except (ValueError, RecursionError):
             request_id, has_method = envelope(line[:KEPT], line[-KEPT:])
             if request_id is not None and not has_method and line.lstrip().startswith(b"{"):
-                self._fail(request_id, types.INTERNAL_ERROR, "The server's answer cannot be read: it is no valid JSON.")
+                sentence = (
+                    "The server's answer cannot be read: it is no valid JSON. hint: this is a mistake in that server; "
+                    "call with other arguments, or another tool."
+                )
+                self._fail(request_id, types.INTERNAL_ERROR, sentence)
             self._skip(line)
             return
         if isinstance(decoded, dict):

@@ -10,20 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from bridgehead.config.client_json import KINDS
 from bridgehead.config.clients.places import Machine, Place, project_of
 from bridgehead.config.clients.variables import Translator, Untranslatable
 from bridgehead.config.tables import as_table
 
-_KINDS = {
-    "stdio": "stdio",
-    "local": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamablehttp": "http",
-    "streamable_http": "http",
-    "remote": "http",
-    "sse": "sse",
-}
+_KINDS = {**KINDS, "remote": "http"}
 _URL_KEYS = {"url": None, "serverUrl": None, "httpUrl": "http"}
 """Where an address may stand, and which transport the key stands for."""
 _FILTERS = ("includeTools", "excludeTools", "enabled_tools", "disabled_tools", "disabledTools", "tools")

@@ -6,6 +6,6 @@ from bridgehead.surfaces.mcp.full import FullSurface
 from bridgehead.surfaces.mcp.ports import Authenticator
 from bridgehead.surfaces.mcp.sealing import Seal
 from bridgehead.surfaces.mcp.stdio import serve_on_stdio
-from bridgehead.surfaces.mcp.wire import McpEndpoints, is_loopback
+from bridgehead.surfaces.mcp.wire import McpEndpoints
 
-__all__ = ["Authenticator", "Doors", "FullSurface", "Inside", "McpEndpoints", "Seal", "is_loopback", "serve_on_stdio"]
+__all__ = ["Authenticator", "Doors", "FullSurface", "Inside", "McpEndpoints", "Seal", "serve_on_stdio"]

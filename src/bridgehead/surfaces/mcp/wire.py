@@ -22,6 +22,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from bridgehead.core import BridgeError, Caller, Era, as_mapping, new_id
+from bridgehead.core.addresses import is_loopback
 from bridgehead.core.errors import GroupNotFound, Unauthenticated
 from bridgehead.core.json import loads, nested_deeper_than
 from bridgehead.surfaces.mcp.calls import Inside
@@ -250,11 +251,6 @@ class McpEndpoints:
             types.INVALID_REQUEST,
             f"The body is larger than {self._max_body_bytes} bytes. hint: `max_body_bytes` under [server] raises the limit.",
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a peer address is this machine's own."""
-    return host in ("127.0.0.1", "::1", "localhost") or host.startswith(("127.", "::ffff:127."))
 
 
 def _parse(body: bytes) -> dict[str, Any]:
