@@ -162,6 +162,16 @@ def test_a_body_over_the_limit_is_refused_and_other_requests_go_on(bridge: Bridg
     assert bridge.call("one__echo", {"text": "still here"})["result"]["content"][0]["text"] == "still here"
 
 
+@pytest.mark.parametrize("accept", ["text/html", "text/event-stream", "image/*, text/plain"])
+def test_a_client_that_takes_no_json_is_told_so_under_its_id(bridge: Bridge, accept: str) -> None:
+    body = '{"jsonrpc":"2.0","id":"mine","method":"tools/list","params":{}}'
+    response = post(bridge, body, **{"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list", "Accept": accept})
+
+    assert response.status_code == 406
+    assert response.json()["id"] == "mine"
+    assert "application/json" in response.json()["error"]["message"]
+
+
 def test_a_wrong_content_type_is_refused(bridge: Bridge) -> None:
     response = post(bridge, "{}", **{"Content-Type": "text/plain"})
     assert response.status_code == 415

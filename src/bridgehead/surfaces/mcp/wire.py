@@ -153,6 +153,10 @@ class McpEndpoints:
             elif await _was_noted(lane, message, raw.get(b"mcp-session-id", b""), send):
                 return
         headers = _headers(scope)
+        if not _is_legacy(headers) and not _takes_json(headers):
+            raise Refused(
+                406, types.INVALID_REQUEST, "The Accept header has to take application/json.", message.get("id")
+            )
         if message.get("method") in LIST_METHODS and self._answer_list_is_ours(manager, message, headers, scope):
             era = Era.LEGACY if _is_legacy(headers) else Era.MODERN
             result = endpoint.surface.lists.result_bytes(message["method"], era)
@@ -359,6 +363,12 @@ def _check_session(manager: AdaptiveSessions, message: Mapping[str, Any], header
         raise Refused(
             404, types.INVALID_REQUEST, "That session is over. hint: begin another with initialize.", message.get("id")
         )
+
+
+def _takes_json(headers: Mapping[str, str]) -> bool:
+    """Whether the client takes answers in JSON, by a wildcard or without a word too (RFC 9110, section 12.5.1)."""
+    accepted = [kind.partition(";")[0].strip().lower() for kind in headers.get("accept", "*/*").split(",")]
+    return any(kind in ("", "*/*", "application/*", "application/json") for kind in accepted)
 
 
 def _is_quiet(message: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
